@@ -388,43 +388,77 @@ EAGER_EXECUTION = Rule(
 def _check_eager_execution(session: Session) -> Iterator[Finding]:
     loop, keras = known(session.diagnosed_loop()), session.keras
     untried, label = None, ""
-    change: Change | None = None
-    step = loop.eager_step or loop.graph_step
+    changes: tuple[Change, ...] = ()
+    step: EagerStep | GraphStep | None = None
     if session.environment.run_functions_eagerly:
-        advice, step = "Remove `tf.config.run_functions_eagerly(True)`.", None
+        advice = "Remove `tf.config.run_functions_eagerly(True)`."
         untried = "The switch applies to the whole process, and other code may rely on it."
     elif keras is not None and keras.run_eagerly:
-        advice, step = "Compile without `run_eagerly=True`.", None
-        label, change = "run_eagerly=False in compile", SetModel({"run_eagerly": False})
-    elif loop.kind != "eager" or not loop.updates_variables or loop.step_functions:
+        advice = "Compile without `run_eagerly=True`."
+        label, changes = "run_eagerly=False in compile", (SetModel({"run_eagerly": False}),)
+    elif loop.kind != "eager" or not loop.updates_variables:
+        return
+    elif loop.eager_steps:
+        step = min(loop.eager_steps, key=lambda one: one.lacking is not None)
+        advice, label, changes, untried = _on_functions(loop.eager_steps)
+    elif loop.step_functions:
         return
     else:
-        advice = "Move the body of the loop into a function with `@tf.function`."
-        at = f"{PurePath(step.file).name}:{step.line}" if step is not None else ""
-        if isinstance(step, EagerStep) and step.lacking is not None:
-            advice = f"Change `{step.function}` ({at}) so that `@tf.function` can be put on it."
-            untried = f"It can't be as it is. {step.lacking}"
-        elif isinstance(step, EagerStep):
-            label = f"@tf.function on `{step.function}`"
-            change = CompileFunction(step.file, step.line, step.function)
-            advice = f"Put `@tf.function` on `{step.function}` ({at})."
-        elif step is not None and step.lacking is not None:
-            untried = f"The step can't be moved as it is. {step.lacking}"
-        elif step is not None:
-            label = f"the step at {at} as a tf.function"
-            change = ExtractStep(step.file, step.line, tuple(step.numbers), step.relaxed)
-        if isinstance(step, GraphStep) and step.is_timed:
-            advice = (
-                f"Move the step at {at} into a function with `@tf.function`, with the same results "
-                f"up to rounding: {fmean(step.other_ms):.1f} ms instead of "
-                f"{fmean(step.own_ms):.1f} ms."
-            )
+        step = loop.graph_step
+        advice, label, changes, untried = _on_body(step)
     percent = class_percent(session, CALL_CLASSES) if session.breakdown else None
     yield EAGER_EXECUTION.finding(
         "fail",
         advice,
         place=(step.file, step.line) if step is not None else (loop.file, loop.line),
         evidence={"dispatch_and_python_percent_of_step": percent},
-        edit=Edit(EAGER_EXECUTION.id, label, (change,)) if change is not None else None,
+        edit=Edit(EAGER_EXECUTION.id, label, changes) if changes else None,
         untried=untried,
     )
+
+
+def _at(step: EagerStep | GraphStep) -> str:
+    return f"{PurePath(step.file).name}:{step.line}"
+
+
+_Advised = tuple[str, str, tuple[Change, ...], str | None]
+"""Advice, and an edit's label and changes or why there is none."""
+
+
+def _on_functions(steps: list[EagerStep]) -> _Advised:
+    lacking = [
+        f"`{one.function}` ({_at(one)}) can't be one as it is. {one.lacking}"
+        for one in steps
+        if one.lacking is not None
+    ]
+    fit = [one for one in steps if one.lacking is None]
+    if not fit:
+        advice = (
+            f"Change `{steps[0].function}` ({_at(steps[0])}) so that it can be a `tf.function`."
+        )
+        return advice, "", (), " ".join(lacking)
+    named = " and ".join(f"`{one.function}` ({_at(one)})" for one in fit)
+    label = "@tf.function on " + " and ".join(f"`{one.function}`" for one in fit)
+    changes = tuple(CompileFunction(one.file, one.line, one.function) for one in fit)
+    return " ".join([f"Put `@tf.function` on {named}.", *lacking]), label, changes, None
+
+
+def _on_body(step: GraphStep | None) -> _Advised:
+    advice, label, untried = (
+        "Move the body of the loop into a function with `@tf.function`.",
+        "",
+        None,
+    )
+    changes: tuple[Change, ...] = ()
+    if step is not None and step.lacking is not None:
+        untried = f"The step can't be moved as it is. {step.lacking}"
+    elif step is not None:
+        label = f"the step at {_at(step)} as a tf.function"
+        changes = (ExtractStep(step.file, step.line, tuple(step.numbers), step.relaxed),)
+    if step is not None and step.is_timed:
+        advice = (
+            f"Move the step at {_at(step)} into a function with `@tf.function`, with the same "
+            f"results up to rounding: {fmean(step.other_ms):.1f} ms instead of "
+            f"{fmean(step.own_ms):.1f} ms."
+        )
+    return advice, label, changes, untried

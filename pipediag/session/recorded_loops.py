@@ -257,7 +257,7 @@ class NestedCall:
 
 @dataclass
 class EagerStep:
-    """A function of the script's that computes gradients eagerly, and applies them."""
+    """A function of the script's that computes gradients eagerly, for a step or a part of it."""
 
     function: str
     file: str
@@ -315,8 +315,9 @@ class LoopFacts:
     keras: KerasUse | None = None
     step_functions: list[str] = field(default_factory=list)
     """The tf.functions that run within a step, as `file:line name`."""
-    eager_step: EagerStep | None = None
-    """Eager step; None where the loop's body itself makes the step, or a tf.function does."""
+    eager_steps: list[EagerStep] = field(default_factory=list)
+    """Functions of its eager steps; none where the loop's body itself makes the step, or
+    tf.functions do."""
     graph_step: GraphStep | None = None
     element_spec: str | None = None
     softmaxes: list[Softmax] = field(default_factory=list)

@@ -438,10 +438,10 @@ def test_python_is_named_where_it_is_clearly_the_largest_overhead(other: str) ->
 
 def test_a_step_that_runs_eagerly_is_named_where_overhead_takes_most() -> None:
     step = EagerStep("train_step", "train.py", 14)
-    assert eager_culprit(make_loop(eager_step=step, step_functions=[])) == Culprit(
+    assert eager_culprit(make_loop(eager_steps=[step], step_functions=[])) == Culprit(
         "`train_step`", "train.py", 14
     )
-    assert eager_culprit(make_loop(eager_step=step, step_functions=["train.py:14 step"])) is None
+    assert eager_culprit(make_loop(eager_steps=[step], step_functions=["train.py:14 step"])) is None
 
 
 def test_what_costs_about_as_much_is_named_with_it() -> None:

@@ -155,12 +155,36 @@ AS_GRAPH = ("fail", (SetModel({"run_eagerly": False}),))
         "everywhere": (make_session(environment=EVERYWHERE), ("fail", None)),
         "an own loop": (custom(), ("fail", None)),
         "an own step": (
-            custom(eager_step=EagerStep("step", "train.py", 20)),
+            custom(eager_steps=[EagerStep("step", "train.py", 20)]),
             ("fail", (CompileFunction("train.py", 20, "step"),)),
         ),
         "a step that draws": (
-            custom(eager_step=EagerStep("step", "train.py", 20, "It draws from `rng`.")),
+            custom(eager_steps=[EagerStep("step", "train.py", 20, "It draws from `rng`.")]),
             ("fail", None),
+        ),
+        "two steps": (
+            custom(
+                eager_steps=[
+                    EagerStep("noise", "train.py", 10, "It draws from `rng`."),
+                    EagerStep("discriminator", "train.py", 20),
+                    EagerStep("generator", "train.py", 30),
+                ],
+                graph_step=GraphStep("train.py", 25, lacking="The step is in no loop."),
+            ),
+            (
+                "fail",
+                (
+                    CompileFunction("train.py", 20, "discriminator"),
+                    CompileFunction("train.py", 30, "generator"),
+                ),
+            ),
+        ),
+        "a step beside a function": (
+            custom(
+                eager_steps=[EagerStep("generator", "train.py", 20)],
+                step_functions=["train.py:8 discriminator"],
+            ),
+            ("fail", (CompileFunction("train.py", 20, "generator"),)),
         ),
         "a step in the loop": (
             custom(graph_step=GraphStep("train.py", 20, ["rate"])),

@@ -78,8 +78,6 @@ class Loop:
     evaluated: weakref.ref[Any] | None = None
     """The dataset of its last evaluation, kept no longer than by the script."""
     step_functions: list[weakref.ref[Any]] = field(default_factory=list)
-    knows_eager_step: bool = False
-    """True once it was looked for the script's own function that makes a step."""
     consumers: int = 0
     made_by: set[MadeBy] = field(default_factory=set)
     """Calls that made the datasets of its iterators."""

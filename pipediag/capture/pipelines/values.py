@@ -34,7 +34,7 @@ _Scope = (
 _Loop = ast.For | ast.AsyncFor | ast.While
 
 
-def value_of(written: ast.AST, names: Mapping[str, Any]) -> Any:
+def value_of(written: ast.AST | None, names: Mapping[str, Any]) -> Any:
     """Return the value of a name, or of an attribute that an object keeps; `UNKNOWN` for other
     code, of which nothing is run."""
     match written:
@@ -86,14 +86,21 @@ def set_again(function: Callable[..., Any]) -> str | None:
     return None
 
 
-def other_argument(frame: FrameType) -> str | None:
-    """Return an argument of the function that a frame runs, if it is no tensor and may be another
-    one in other calls, as in "`rate`"; None where none shows."""
-    code, values = frame.f_code, locals_of(frame)
-    source = _source(code.co_filename)
+def other_argument(code: CodeType, caller: FrameType, values: Mapping[str, Any]) -> str | None:
+    """Return an argument of a function, if it is no tensor and may be another one in other calls,
+    as in "`rate`"; None where none shows.
+
+    `values` are those of the parameters; what is missing is read from the frame that calls it.
+    """
+    source, calls = _source(code.co_filename), _calls(code, caller)
     now = _Now(source.definition(code) if source is not None else None)
-    others = (one for one in _parameters(code) if not _is_tensor(values.get(one)))
-    return next((f"`{one}`" for one in others if _differs(frame, one, now)), None)
+    names = {**caller.f_globals, **locals_of(caller)}
+    for name in _parameters(code):
+        written = _given(calls[0], code, name) if calls and name not in values else None
+        value = values.get(name, value_of(written, names))
+        if value is not UNKNOWN and not _is_tensor(value) and _differs(code, caller, name, now):
+            return f"`{name}`"
+    return None
 
 
 def _parameters(code: CodeType) -> tuple[str, ...]:
@@ -113,18 +120,27 @@ def _is_tensor(value: Any) -> bool:
     return value is None or is_array or hasattr(kind, "_type_spec")
 
 
-def _differs(frame: FrameType, name: str, now: _Now) -> bool:
-    """Return True if calls of the function that a frame runs may give a parameter other values."""
+def calling(frame: FrameType) -> FrameType | None:
+    """Return the frame of the script's that has called the function of another one."""
     outer = frames(frame.f_back) if frame.f_back is not None else ()
-    caller = next((one for one in outer if is_users(one.f_code.co_filename)), None)
-    source = _source(caller.f_code.co_filename) if caller is not None else None
-    if caller is None or source is None:
-        return False
-    calls = [one for one in source.calls if called_name(one) == frame.f_code.co_name]
-    calls.sort(key=lambda one: not one.lineno <= caller.f_lineno <= (one.end_lineno or 0))
-    given = [_given(call, frame.f_code, name) for call in calls]
+    return next((one for one in outer if is_users(one.f_code.co_filename)), None)
+
+
+def _calls(code: CodeType, caller: FrameType) -> list[ast.Call]:
+    """Return the calls of a function in the file that calls it, the one that runs first."""
+    source = _source(caller.f_code.co_filename)
+    found = [one for one in source.calls if called_name(one) == code.co_name] if source else []
+    line = caller.f_lineno
+    return sorted(found, key=lambda one: not one.lineno <= line <= (one.end_lineno or 0))
+
+
+def _differs(code: CodeType, caller: FrameType, name: str, now: _Now) -> bool:
+    """Return True if calls of a function may give a parameter other values."""
+    source, calls = _source(caller.f_code.co_filename), _calls(code, caller)
+    given = [_given(call, code, name) for call in calls]
     written = [one for one in given if one is not None]
-    if not given or given[0] is None or all(isinstance(one, ast.Constant) for one in written):
+    constant = all(isinstance(one, ast.Constant) for one in written)
+    if source is None or not given or given[0] is None or constant:
         return False
     if len({ast.unparse(one) for one in written}) > 1:
         return True
@@ -134,7 +150,8 @@ def _differs(frame: FrameType, name: str, now: _Now) -> bool:
             return True
         if not isinstance(node, ast.Name) or source.home(node) is not definition:
             continue
-        if node.id in parameters and _differs(caller, node.id, now):
+        outer = calling(caller) if node.id in parameters else None
+        if outer is not None and _differs(caller.f_code, outer, node.id, now):
             return True
     return False
 

@@ -24,12 +24,11 @@ from pipediag.capture.watching.step_parts import StepParts, Streak
 from pipediag.capture.watching.updates import (
     UpdateWatch,
     describe_start,
-    eager_step,
     join_role,
     learn_role,
+    note_eager_step,
     settle_role,
 )
-from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import Span
 
 _JOINED = (
@@ -44,6 +43,9 @@ def _only_reads(loop: Loop) -> bool:
     return record.kind != "keras" and not loop.trains and record.first_step_ns is not None
 
 
+_FIRST_STEPS = 10
+"""Steps in which the functions of eager steps are noted: a GAN's generator may not be trained in
+each. Own choice."""
 _FEW = 8
 """Most batches that one step draws from an iterator of its own. Own choice."""
 
@@ -178,12 +180,9 @@ class StepClock:
         """Note that the script applies gradients outside of any compiled function."""
         self.fed_step()
         last = self._threads.here.last
-        if last is not None and not last.loop.knows_eager_step:
-            last.loop.knows_eager_step = True
-            self._with.recorder.attempt("naming an eager step", self._name_step, last.loop.record)
-
-    def _name_step(self, record: RecordedLoop) -> None:
-        record.eager_step = eager_step(record)
+        if last is not None and last.loop.record.steps <= _FIRST_STEPS:
+            record = last.loop.record
+            self._with.recorder.attempt("naming eager steps", note_eager_step, record)
 
     def interrupted_by_us(self, began_ns: int, ended_ns: int) -> None:
         """Note time of ours within the running step, whose duration then does not count."""

@@ -5,20 +5,29 @@ The operation that writes is made while a function is traced, so the function is
 
 from __future__ import annotations
 
+import inspect
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from types import FrameType
+from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any
 
-from pipediag.capture.callsites import frames, function_of, is_users, name_of
+from pipediag.capture.callsites import (
+    frames,
+    function_of,
+    is_in_a_loop,
+    is_users,
+    locals_of,
+    name_of,
+    unwrap,
+)
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer, Loop
 from pipediag.capture.loops.registry import LoopRegistry
 from pipediag.capture.pipelines.functions import why_not_traced
-from pipediag.capture.pipelines.values import other_argument
+from pipediag.capture.pipelines.values import calling, other_argument
 from pipediag.capture.process import EachThread, runs_tf_data, this_thread
 from pipediag.capture.timeline import Timeline
 from pipediag.session.recorded_loops import EagerStep, RecordedLoop
@@ -196,23 +205,69 @@ def describe_start(
             record.fill_ns = max(0, record.first_step_ns - others)
 
 
-def eager_step(loop: RecordedLoop) -> EagerStep | None:
-    """Return the function, between the loop and this call, that opens the tape; None without
-    one."""
+def note_eager_step(loop: RecordedLoop) -> None:
+    """Note the function between the loop and this call, which applies gradients, that computes
+    them, or has another one compute them; where the loop's body has, note that other one."""
     for frame in frames():
         code = frame.f_code
         if not is_users(code.co_filename):
             continue
-        lines = {line for _, _, line in code.co_lines()}
-        if code.co_filename == loop.file and loop.line in lines:
-            return None
-        if "GradientTape" in code.co_names:
-            lacking = why_not_traced(function_of(frame)) or _why_traced_again(frame)
-            return EagerStep(name_of(code), code.co_filename, code.co_firstlineno, lacking)
-    return None
+        others = _that_open_tapes(frame)
+        if _is_of_loop(frame, loop):
+            if _TAPE not in code.co_names and len(others) == 1:
+                _note_step(loop, others[0], frame, {})
+            return
+        if _TAPE in code.co_names or others:
+            _note_step(loop, function_of(frame), calling(frame), locals_of(frame))
+            return
 
 
-def _why_traced_again(frame: FrameType) -> str | None:
-    other = other_argument(frame)
-    what = "is no tensor, and another one in later calls: each would be traced anew"
-    return f"{other} {what}." if other is not None else None
+def _is_of_loop(frame: FrameType, loop: RecordedLoop) -> bool:
+    """Return True if the frame runs the loop: the one with its line, or the innermost that runs a
+    loop where that line is the one of `iter`, or the one that applies gradients."""
+    if not frame.f_code.co_flags & inspect.CO_NEWLOCALS:
+        return True  # a module's
+    if not loop.from_python:
+        for outer in frames(frame):
+            lines = {line for _, _, line in outer.f_code.co_lines()}
+            has_line = outer.f_code.co_filename == loop.file and loop.line in lines
+            if has_line and is_in_a_loop(outer.f_code, outer.f_lasti):
+                return outer is frame
+    return is_in_a_loop(frame.f_code, frame.f_lasti)
+
+
+_TAPE = "GradientTape"
+
+
+def _that_open_tapes(frame: FrameType) -> list[Any]:
+    """Return functions of the script's that a frame's code names, and that only open a tape."""
+    code, values = frame.f_code, locals_of(frame)
+    owner = values.get(code.co_varnames[0]) if code.co_argcount else None
+    names = {**frame.f_globals, **values}
+    found = []
+    for name in {*code.co_names, *code.co_freevars, *code.co_varnames}:
+        method = inspect.getattr_static(type(owner), name, None)
+        function = method if isinstance(method, FunctionType) else names.get(name)
+        own = function.__code__ if isinstance(function, FunctionType) else code
+        opens = _TAPE in own.co_names and "apply_gradients" not in own.co_names
+        if own is not code and opens and is_users(own.co_filename):
+            found.append(MethodType(function, owner) if function is method else function)
+    return found
+
+
+def _note_step(
+    loop: RecordedLoop,
+    function: Callable[..., Any],
+    caller: FrameType | None,
+    values: Mapping[str, Any],
+) -> None:
+    code: CodeType = unwrap(function).__code__
+    place = code.co_filename, code.co_firstlineno
+    if place in [(one.file, one.line) for one in loop.eager_steps]:
+        return
+    lacking = why_not_traced(function)
+    other = other_argument(code, caller, values) if caller is not None else None
+    if lacking is None and other is not None:
+        what = "is no tensor, and another one in later calls: each would be traced anew"
+        lacking = f"{other} {what}."
+    loop.eager_steps.append(EagerStep(name_of(code), *place, lacking))

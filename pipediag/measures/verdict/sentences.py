@@ -114,7 +114,8 @@ def python_culprit(breakdown: Mapping[StepClass, Share], host: Host | None) -> C
 
 def eager_culprit(loop: Loop | None) -> Culprit | None:
     """Return the function that makes a step eagerly, if the script has one."""
-    step = loop.eager_step if loop is not None and not loop.step_functions else None
+    steps = loop.eager_steps if loop is not None and not loop.step_functions else []
+    step = next(iter(steps), None)
     return Culprit(f"`{step.function}`", step.file, step.line) if step is not None else None
 
 

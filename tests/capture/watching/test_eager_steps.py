@@ -12,19 +12,17 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from pipediag.capture.watching.updates import eager_step
+from pipediag.capture.watching.updates import note_eager_step
 from pipediag.session.recorded_loops import EagerStep
 from tests.capture.instruments import training_loop
 
 
-def steps_of(source: str, tmp_path: Path, *, from_python: bool = False) -> list[EagerStep | None]:
-    """Return what is found at each call of `apply` in a script, whose loop is at the line that is
-    marked so."""
+def steps_of(source: str, tmp_path: Path, *, from_python: bool = False) -> list[EagerStep]:
+    """Return what is found where a script calls `apply`, and its loop is at the marked line."""
     script, source = tmp_path / "train.py", dedent(source)
     script.write_text(source, encoding="utf-8")
     line = next(n for n, one in enumerate(source.splitlines(), 1) if one.endswith("# loop"))
     record = training_loop(file=str(script), line=line, from_python=from_python).record
-    found = list[EagerStep | None]()
     names = {
         "np": np,
         "random": random,
@@ -32,11 +30,11 @@ def steps_of(source: str, tmp_path: Path, *, from_python: bool = False) -> list[
         "tf": SimpleNamespace(GradientTape=nullcontext),
         "Model": type("Model", (), {}),
         "data": [np.zeros(2)] * 2,
-        "apply": lambda *_: found.append(eager_step(record)),
+        "apply": lambda *_: note_eager_step(record),
         "__name__": "__main__",
     }
     exec(compile(source, str(script), "exec"), names)
-    return found
+    return record.eager_steps
 
 
 IN_A_CLASS = """
@@ -90,8 +88,7 @@ def test_a_method_that_a_trace_would_change(
     step: str, helper: str, epoch: str, why: str | None, tmp_path: Path
 ) -> None:
     source = IN_A_CLASS.format(step=step, helper=helper, epoch=epoch)
-    found = steps_of(source, tmp_path)[0]
-    assert found is not None
+    (found,) = steps_of(source, tmp_path)
     assert found.function == "Trainer.train_step"
     assert (found.lacking is None) if why is None else why in (found.lacking or "")
 
@@ -143,8 +140,7 @@ def test_a_function_that_a_trace_would_change(
     step: str, fold: str, behind: str, why: str | None, tmp_path: Path
 ) -> None:
     source = IN_A_MODULE.format(step=step, fold=fold, behind=behind)
-    found = steps_of(source, tmp_path)[0]
-    assert found is not None
+    (found,) = steps_of(source, tmp_path)
     assert (found.lacking is None) if why is None else why in (found.lacking or "")
 
 
@@ -169,8 +165,7 @@ def test_a_function_that_closes_over_what_is_set_again(
         for fold in range(2):
             main(fold)
     """
-    found = steps_of(source, tmp_path)[0]
-    assert found is not None
+    (found,) = steps_of(source, tmp_path)
     assert (found.lacking is None) if why is None else why in (found.lacking or "")
 
 
@@ -215,6 +210,66 @@ CALLED_WITH = """
 def test_a_function_that_each_other_argument_would_trace(
     call: str, outer: str, why: str | None, tmp_path: Path
 ) -> None:
-    found = steps_of(CALLED_WITH.format(call=call, outer=outer), tmp_path)[0]
-    assert found is not None
+    (found,) = steps_of(CALLED_WITH.format(call=call, outer=outer), tmp_path)
+    assert (found.lacking is None) if why is None else why in (found.lacking or "")
+
+
+SPLIT = """
+    def grad(x, rate=0.1):
+        with tf.GradientTape():
+            return x
+    def step(x):
+        with tf.GradientTape():
+            apply(x)
+    def critic(x):
+        for _ in range(2):
+            with tf.GradientTape():
+                apply(x)
+    class Agent:
+        def gradients(self):
+            with tf.GradientTape():
+                return 0
+        def learn(self):
+            x = self.gradients()
+            apply(x){fed}
+    def main(it):
+        for number in range(2):{inline}
+            x = next(it)
+            {body}
+    it = iter(data * 2){made}
+    main(it)
+"""
+LOOP = "  # loop"
+
+
+@pytest.mark.parametrize(
+    ("body", "loop", "from_python", "functions"),
+    [
+        ("step(x)", "inline", False, ["step"]),
+        ("step(x); critic(x)", "inline", False, ["step", "critic"]),
+        ("step(x)", "made", False, ["step"]),
+        ("apply(grad(x))", "inline", False, ["grad"]),
+        ("apply(grad(x))", "made", False, ["grad"]),
+        ("Agent().learn()", "inline", False, ["Agent.learn"]),
+        ("Agent().learn()", "fed", True, ["Agent.learn"]),
+        ("with tf.GradientTape(): apply(x)", "inline", False, []),
+        ("with tf.GradientTape(): apply(x)", "made", False, []),
+        ("with tf.GradientTape(): apply(x)", "made", True, []),
+        ("apply(x)", "inline", False, []),
+    ],
+)
+def test_the_functions_of_steps(
+    body: str, loop: str, from_python: bool, functions: list[str], tmp_path: Path
+) -> None:
+    marks = {"inline": "", "made": "", "fed": "", loop: LOOP}
+    found = steps_of(SPLIT.format(body=body, **marks), tmp_path, from_python=from_python)
+    assert [one.function for one in found] == functions
+
+
+@pytest.mark.parametrize(("rate", "why"), [("", None), (", number", "`rate`"), (", 0.1", None)])
+def test_arguments_of_a_function_that_computes_the_gradients_for_the_loop(
+    rate: str, why: str | None, tmp_path: Path
+) -> None:
+    source = SPLIT.format(body=f"apply(grad(x{rate}))", inline=LOOP, made="", fed="")
+    (found,) = steps_of(source, tmp_path)
     assert (found.lacking is None) if why is None else why in (found.lacking or "")
