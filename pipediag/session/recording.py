@@ -29,6 +29,10 @@ class Prediction(TimedPairs):
     """The method that is called, if not the model itself."""
     traced_ms: float = 0.0
     """Time to trace it once, as a run with a `tf.function` does."""
+    objects: int = 1
+    """Models or metrics that the line called while it was timed: each is traced."""
+    made_again: bool = False
+    """True if the line calls another one in each epoch."""
     loop_id: str | None = None
     """The loop whose batch it is then called on; None between epochs of a training."""
 

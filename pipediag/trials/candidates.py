@@ -164,7 +164,13 @@ def with_prediction_trial(session: Session, finding: Finding) -> Finding:
             return faster_ends(session.run, found, left)
         return faster_loop(session, loop, found, left) if loop else 1.0 / max(left, 1e-3)
 
-    return _with_pairs(finding, found, faster, once_s=found.traced_ms / 1e3 or None)
+    objects = max(float(found.objects), _epochs(session) if found.made_again else 1.0)
+    return _with_pairs(finding, found, faster, once_s=objects * found.traced_ms / 1e3 or None)
+
+
+def _epochs(session: Session) -> float:
+    run = session.run
+    return max(1.0, (run.epochs if run is not None else None) or 1.0)
 
 
 def _with_timed_step(session: Session, finding: Finding) -> Finding:
@@ -172,8 +178,7 @@ def _with_timed_step(session: Session, finding: Finding) -> Finding:
     step = loop.graph_step if loop is not None else None
     if step is None or session.steps is None or not step.is_timed:
         return finding
-    run = session.run
-    calls = max(1.0, (run.epochs if run is not None else None) or 1.0) if step.called_again else 1.0
+    calls = _epochs(session) if step.called_again else 1.0
     faster = partial(faster_steps, session, fmean(step.own_ms))
     return _with_pairs(finding, step, faster, once_s=calls * step.traced_ms / 1e3)
 

@@ -381,6 +381,20 @@ def test_a_model_that_is_called_eagerly_gains_what_its_calls_save_of_a_step() ->
     assert gain.after_s == pytest.approx(20.0 + 40.0 / 3.0, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("timed", "traces"),
+    [({}, 1), ({"objects": 3}, 3), ({"made_again": True}, 20)],
+)
+def test_each_object_of_a_line_is_traced(timed: dict[str, Any], traces: int) -> None:
+    """The run has 20 epochs, and a metric that each of them makes anew is traced in each."""
+    session = called_eagerly(2.0, traced_ms=500.0, **timed)
+    tried = with_prediction_trial(session, only(EAGER_EVALUATION, session))
+    assert tried.trial.once_s == pytest.approx(0.5 * traces)
+    gain = gain_for_run(session, tried)
+    assert gain is not None
+    assert gain.after_s == pytest.approx(20.0 + 40.0 / 3.0 + 0.5 * traces, rel=0.02)
+
+
 def test_calls_of_a_model_between_epochs_gain_what_they_save_of_their_ends() -> None:
     """Of 40 s between ten epochs, 1,000 calls of 10 ms for two ends that were seen take 50 s, which
     is all, or 200 of them 10 s."""

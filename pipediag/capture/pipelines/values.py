@@ -103,6 +103,23 @@ def other_argument(code: CodeType, caller: FrameType, values: Mapping[str, Any])
     return None
 
 
+def made_again(frame: FrameType, written: ast.expr) -> bool:
+    """Return True if the object that a name or an attribute has in the line that runs is another
+    one in a later epoch, or when the function is called again; one of a list that a loop goes over
+    is not."""
+    code, source, outer = frame.f_code, _source(frame.f_code.co_filename), calling(frame)
+    if source is None:
+        return False
+    definition, now = source.definition(code), _Now(None)
+    calls = _calls(code, outer) if outer is not None else []
+    in_a_loop = [one for one in calls if source.is_in_a_loop(one)]
+    for one in source.set_like(written):
+        if source.comes(one, now, False) or (in_a_loop and source.function(one) is definition):
+            return True
+    given = isinstance(written, ast.Name) and written.id in _parameters(code)
+    return given and outer is not None and _differs(code, outer, ast.unparse(written), now)
+
+
 def _parameters(code: CodeType) -> tuple[str, ...]:
     """Return the names of a function's parameters, without a method's own object."""
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -142,7 +159,8 @@ def _differs(code: CodeType, caller: FrameType, name: str, now: _Now) -> bool:
     constant = all(isinstance(one, ast.Constant) for one in written)
     if source is None or not given or given[0] is None or constant:
         return False
-    if len({ast.unparse(one) for one in written}) > 1:
+    makes_it = isinstance(given[0], ast.Call) and source.is_in_a_loop(given[0])
+    if makes_it or len({ast.unparse(one) for one in written}) > 1:
         return True
     definition, parameters = source.definition(caller.f_code), _parameters(caller.f_code)
     for node in ast.walk(given[0]):
@@ -268,31 +286,44 @@ class _Source:
             case ast.Name(id=name):
                 home = self.home(node)
                 alike = [one for one in self._set[name] if self._is_of(one, home)]
-                if any(self._comes(one, now, self._function(one) is not home) for one in alike):
+                if any(self.comes(one, now, self.function(one) is not home) for one in alike):
                     return True
                 changed = [one for one in self._changed[name] if self._is_of(one, home)]
             case ast.Attribute(attr=name):
                 written, is_value = ast.unparse(node), _is_value(value)
                 for one in self._set[name]:
                     other = is_value or ast.unparse(one) == written
-                    if isinstance(one, ast.Attribute) and other and self._comes(one, now, is_value):
+                    if isinstance(one, ast.Attribute) and other and self.comes(one, now, is_value):
                         return True
                 changed = [one for one in self._changed[name] if isinstance(one, ast.Attribute)]
             case _:
                 return False
         holds = isinstance(value, CONTAINERS) or type(value).__name__ == "ndarray"
-        return holds and any(self._comes(one, now, True) for one in changed)
+        return holds and any(self.comes(one, now, True) for one in changed)
+
+    def set_like(self, written: ast.expr) -> Iterator[ast.expr]:
+        """Yield where a name or attribute is set, but for the targets of loops."""
+        home = self.home(written) if isinstance(written, ast.Name) else None
+        for one in self._set[_last_name(written)]:
+            outer = (above for above in self.around(one) if not isinstance(above, ast.Tuple))
+            of_loop = isinstance(next(outer), ast.For | ast.comprehension)
+            same = ast.unparse(one) == ast.unparse(written)
+            if same and not of_loop and (home is None or self._is_of(one, home)):
+                yield one
+
+    def is_in_a_loop(self, node: ast.AST) -> bool:
+        return any(isinstance(one, _Loop) for one in self.around(node))
 
     def _is_of(self, node: ast.AST, home: ast.AST) -> bool:
         return isinstance(node, ast.Name) and self.home(node) is home
 
-    def _function(self, node: ast.AST) -> ast.AST:
+    def function(self, node: ast.AST) -> ast.AST:
         return next(one for one in self.around(node) if isinstance(one, _Function | ast.Module))
 
-    def _comes(self, node: ast.AST, now: _Now, unknown: bool) -> bool:
+    def comes(self, node: ast.AST, now: _Now, unknown: bool) -> bool:
         """Return True if code may run behind the line that runs now, before the function that would
         be traced is called again. `unknown` is the answer for functions that do not run now."""
-        around, own = list(self.around(node)), self._function(node)
+        around, own = list(self.around(node)), self.function(node)
         if now.definition in around or getattr(own, "name", None) in _WHILE_MADE:
             return False
         line = now.lines.get(self._place(own))
@@ -305,7 +336,7 @@ class _Source:
             return True
         at = getattr(node, "lineno", 0)
         later = (one for one in self.calls if at > line and one.lineno > at)
-        return any(called_name(one) in now.called and self._function(one) is own for one in later)
+        return any(called_name(one) in now.called and self.function(one) is own for one in later)
 
 
 def _last_name(node: ast.expr) -> str:

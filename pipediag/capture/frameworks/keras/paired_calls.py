@@ -27,7 +27,7 @@ from pipediag.capture.callsites import (
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Stage
 from pipediag.capture.pipelines.functions import of_any_rows, why_not_traced, why_not_twice
-from pipediag.capture.pipelines.values import value_of
+from pipediag.capture.pipelines.values import made_again, value_of
 from pipediag.capture.process import let_pass, random_state_kept
 from pipediag.capture.timeline import Timeline
 from pipediag.capture.watching.step_clock import StepClock
@@ -216,7 +216,8 @@ class PairedCalls:
 
         def other(found: Prediction, site: CallSite) -> tuple[Any, int] | str:
             if not found.own_ms:
-                found.model, found.method = _named(model, method, site), method
+                found.model, found.made_again = _named(model, method, site)
+                found.method = method
             if found.model is None:
                 return "The line does not name what it calls, or names several."
             lacking = _unlike_a_test(model, args, kwargs) if of_metric is None else None
@@ -243,6 +244,7 @@ class PairedCalls:
             timed = made()
             objects = self._objects.setdefault(place, set())
             objects.add(id(model))
+            found.objects = len(objects)
             most = _MOST_TRACES * len(objects)
             if compiled.experimental_get_tracing_count() > max(traces, most):
                 return "Its arguments are others in each call, and each would be traced anew."
@@ -451,20 +453,23 @@ def _runs_eagerly() -> bool:
 def _in_words(model: Any, method: str | None, site: CallSite | None) -> str:
     """Return what a line calls, with the name of the model where the line may call others, too."""
     several = site is not None and len(_written(site.file, site.line, method)) > 1
-    named = _named(model, method, site) if site is not None and several else None
+    named = _named(model, method, site)[0] if site is not None and several else None
     called = ".".join(filter(None, (named, method)))
     return f"`{called}`" if called else "The model"
 
 
-def _named(model: Any, method: str | None, site: CallSite) -> str | None:
-    """Return the code by which the line of a call names the model; None in doubt."""
+def _named(model: Any, method: str | None, site: CallSite) -> tuple[str | None, bool]:
+    """Return the code by which the line of a call names the model, or None in doubt, and True if
+    that names another object in a later epoch."""
     place = (site.file, site.line)
     frame = next((one for one in frames() if (one.f_code.co_filename, one.f_lineno) == place), None)
     if frame is None:
-        return None
+        return None, False
     names, there = {**frame.f_globals, **locals_of(frame)}, _written(*place, method)
-    found = [ast.unparse(one) for one in there if _value(one, names) is model]
-    return found[0] if len(found) == 1 else None
+    found = [one for one in there if _value(one, names) is model]
+    if len(found) != 1:
+        return None, False
+    return ast.unparse(found[0]), made_again(frame, found[0])
 
 
 @lru_cache(maxsize=256)
