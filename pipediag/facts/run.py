@@ -190,6 +190,16 @@ def faster_steps(session: Session, called_ms: float, left: float) -> float:
     return steps.mean_ms / max(steps.mean_ms - saved_ms, shortest_ms)
 
 
+def predicted_in_steps(session: Session) -> dict[tuple[str | None, int | None], Prediction]:
+    """Return the lines that call `predict` in each step that Python feeds, where they were timed,
+    by their places: what they take is a part of the steps, and no evaluation."""
+    loop = session.diagnosed_loop()
+    calls = loop.nested if loop is not None and loop.from_python else []
+    within = {(one.file, one.line) for one in calls if one.what == "predict"}
+    timed = ((one.file, one.line, one) for one in session.predictions if one.is_timed)
+    return {(file, line): one for file, line, one in timed if (file, line) in within}
+
+
 def faster_ends(run: Run, timed: Prediction, left: float) -> float:
     """Return the speed-up of the ends of epochs if the share `left` remains of their calls."""
     whole_s = run.seconds_of("epoch_end")

@@ -24,7 +24,7 @@ from pipediag.facts.pipeline import (
     reshuffles,
     upstream_of,
 )
-from pipediag.facts.run import faster_ends, faster_loop, rows_of_loop
+from pipediag.facts.run import faster_ends, faster_loop, predicted_in_steps, rows_of_loop
 from pipediag.rules.caching import cache_of, fits_in_memory, steps_in_time
 from pipediag.rules.parallel_maps import is_serial_and_stateful, of_one_line, tuned_calls
 from pipediag.rules.relevance import EVERY, OFTEN, THRESHOLDS, weigh_rows
@@ -427,9 +427,10 @@ def _rows_at(session: Session, at: Loop | Prediction) -> list[RunPart]:
 
 
 def _small_predictions(session: Session) -> Iterator[tuple[Prediction, list[RunPart]]]:
+    in_steps = predicted_in_steps(session)
     for one in session.predictions:
         rows = _rows_at(session, one)
-        if one.model is None and one.is_timed and rows:
+        if one.model is None and one.is_timed and rows and (one.file, one.line) not in in_steps:
             yield one, rows
 
 

@@ -18,6 +18,7 @@ from pipediag.facts.python_callables import (
     lines_of,
     per_batch_callbacks,
 )
+from pipediag.facts.run import predicted_in_steps
 from pipediag.facts.step import (
     CALL_CLASSES,
     FREED_BY_FEWER_CALLS,
@@ -41,6 +42,7 @@ from pipediag.session.edits import (
     CompileFunction,
     Edit,
     ExtractStep,
+    PredictOnBatch,
     SetModel,
     SetParameters,
 )
@@ -168,17 +170,27 @@ _INSTEAD = {"evaluate": "Evaluate less often than every step, or call `model.tes
 
 @PREDICT_IN_STEP.found_by
 def _check_predict_in_step(session: Session) -> Iterator[Finding]:
-    loop = known(session.diagnosed_loop())
+    loop, timed = known(session.diagnosed_loop()), predicted_in_steps(session)
     for call in sorted(loop.nested, key=lambda call: -call.percent):
-        if call.percent >= SHARE.value:
-            yield PREDICT_IN_STEP.finding(
-                "fail",
-                f"{_INSTEAD.get(call.what, _CALL)}: it takes {call.percent:.0f} % of each step "
-                f"({exact_time(call.ms)} per call).",
-                place=(call.file, call.line),
-                evidence={"took_percent_of_step": call.percent, "call_ms": call.ms},
-                speedup_at_most=100.0 / (100.0 - min(call.percent, 99.0)),
+        if call.percent < SHARE.value:
+            continue
+        pairs, edit, how = timed.get((call.file, call.line)), None, _INSTEAD.get(call.what, _CALL)
+        if pairs is not None:
+            at = f"{PurePath(pairs.file).name}:{pairs.line}"
+            label = f"predict_on_batch instead of predict at {at}"
+            edit = PREDICT_IN_STEP.edit(at, label, PredictOnBatch(pairs.file, pairs.line))
+            how = (
+                f"Call `predict_on_batch(x)` instead of `predict(x, ...)` at {at}, with the same "
+                f"results in {fmean(pairs.other_ms):.1f} ms instead of {fmean(pairs.own_ms):.1f} ms"
             )
+        yield PREDICT_IN_STEP.finding(
+            "fail",
+            f"{how}: it takes {call.percent:.0f} % of each step ({exact_time(call.ms)} per call).",
+            place=(call.file, call.line),
+            evidence={"took_percent_of_step": call.percent, "call_ms": call.ms},
+            edit=edit,
+            speedup_at_most=100.0 / (100.0 - min(call.percent, 99.0)),
+        )
 
 
 OVERHEAD = Threshold("dispatch and Python", 15.0, "% of the step", "XProf: over 15 % is high")

@@ -158,6 +158,8 @@ def with_prediction_trial(session: Session, finding: Finding) -> Finding:
     if found is None:
         return finding
     loop = next((one for one in session.loops if one.id == found.loop_id), None)
+    if loop is None and finding.part == "steps":
+        loop = session.diagnosed_loop()
 
     def faster(left: float) -> float:
         if session.run is not None and finding.part == "epoch_end":

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pipediag.facts.order import is_for_you_to_decide
+from pipediag.rules.evaluation import SMALL_PREDICT
 from pipediag.rules.step_overhead import (
     BATCH_CALLBACK,
     EAGER_EXECUTION,
@@ -17,9 +18,16 @@ from pipediag.rules.step_overhead import (
     SMALL_BATCH,
     XLA,
 )
-from pipediag.session.edits import CompileFunction, ExtractStep, SetModel, SetParameters
+from pipediag.session.edits import (
+    CompileFunction,
+    ExtractStep,
+    PredictOnBatch,
+    SetModel,
+    SetParameters,
+)
 from pipediag.session.model import HotLine, Session
 from pipediag.session.recorded_loops import Callback, EagerStep, GraphStep, NestedCall
+from pipediag.session.recording import Prediction
 from pipediag.session.trials import PipelineAlone
 from pipediag.trials.candidates import candidates, with_prediction_trial
 from tests.factories import (
@@ -29,8 +37,9 @@ from tests.factories import (
     make_loop,
     make_session,
 )
+from tests.ledgers import make_part, make_run
 from tests.records import make_breakdown, make_environment, make_steps
-from tests.rules.sessions import batch, cases, decided, decides, only, session_of, source
+from tests.rules.sessions import batch, cases, changes, decided, decides, only, session_of, source
 
 HOOK = Callback(name="Logger", file="train.py", line=30, batch_hooks=["on_train_batch_end"])
 HOT = HotLine(
@@ -320,6 +329,43 @@ def test_a_prediction_in_each_step(what: str, percent: float, status: str) -> No
     finding = only(PREDICT_IN_STEP, make_session(loops=[loop]))
     assert (finding.status, finding.line) == (status, 12 if status == "fail" else None)
     assert finding.speedup_at_most == (pytest.approx(100 / 19) if status == "fail" else None)
+
+
+def test_predictions_in_each_step_that_were_timed_gain_what_they_save_of_it() -> None:
+    """Of steps of 100 ms, two calls take 40 and 30 ms, and 4 ms each as `predict_on_batch`."""
+    calls = [
+        NestedCall(what="predict", file="/work/gan.py", line=n, percent=percent, ms=percent)
+        for n, percent in ((12, 40.0), (13, 30.0))
+    ]
+    timed = [
+        Prediction(
+            "/work/gan.py", one.line, 64, calls=100,
+            own_ms=[one.ms] * 8, other_ms=[4.0 + n / 100 for n in range(8)],
+        )
+        for one in calls
+    ]  # fmt: skip
+    loop = make_loop(
+        keras=None, kind="tf_function", from_python=True, nested=calls, steps=100, file="gan.py"
+    )
+    session = make_session(
+        loops=[loop],
+        predictions=timed,
+        steps=make_steps(mean_ms=100.0),
+        run=make_run(make_part("evaluation", 1.0, file="/work/gan.py", line=12), whole_s=60.0),
+    )
+    found = PREDICT_IN_STEP.findings(session)
+    assert [changes(one) for one in found] == [
+        (PredictOnBatch("/work/gan.py", 12),),
+        (PredictOnBatch("/work/gan.py", 13),),
+    ]
+    tried = [with_prediction_trial(session, one).trial for one in found]
+    assert [one.state for one in tried] == ["confirmed"] * 2
+    assert [one.speedup for one in tried] == [
+        pytest.approx(100 / 64, rel=0.01),
+        pytest.approx(100 / 74, rel=0.01),
+    ]
+    # The first step, before the loop is known, counts as an evaluation.
+    assert only(SMALL_PREDICT, session).status == "pass"
 
 
 def test_overhead_of_a_call_in_each_step_waits_for_that_call_to_go() -> None:

@@ -1,15 +1,19 @@
-"""Lines that call a model or a metric, as their source names it."""
+"""Lines that call a model or a metric: how the source names that, and what is timed there."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 from textwrap import dedent
+from unittest.mock import Mock
 
+import numpy as np
 import pytest
 
 from pipediag.capture.callsites import call_site, frames
-from pipediag.capture.frameworks.keras.paired_calls import _named
+from pipediag.capture.frameworks.keras.paired_calls import PairedCalls, _named
+from pipediag.capture.loops.loop import Stage
+from pipediag.session.recording import Prediction
 
 SCRIPT = """
     def evaluate(given):
@@ -57,3 +61,19 @@ def test_the_object_of_a_line_and_whether_each_epoch_has_another(
 
     exec(compile(source, str(script), "exec"), {"Metric": Metric})
     assert found[0] == named
+
+
+@pytest.mark.parametrize(("interruption", "of_step"), [(None, 8), (Mock(), 0)])
+def test_a_pair_for_a_prediction_in_a_step_is_no_time_of_that_step(
+    interruption: object, of_step: int
+) -> None:
+    last = Mock(stage=Stage.OWN)
+    last.loop.interruption = interruption
+    predictions, steps = list[Prediction](), Mock(last_here=last)
+    calls, rows = PairedCalls(predictions, Mock(), steps), np.ones((4, 2))
+    model = Mock(predict_on_batch=lambda x: x)
+    for _ in range(20):
+        calls.predicted(1_000_000, rows, model, (rows,), {})
+    (found,) = predictions
+    assert (found.calls, len(found.other_ms), found.lacking) == (20, 8, None)
+    assert steps.interrupted_by_us.call_count == of_step

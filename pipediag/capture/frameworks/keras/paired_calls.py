@@ -310,7 +310,9 @@ class PairedCalls:
         finally:
             ended_ns = time.monotonic_ns()
             last = self._steps.last_here
-            if loop is not None and last is not None and last.loop.trains:
+            trained = last.loop if last is not None and last.loop.trains else None
+            # A `predict` may stand in a step, or between two epochs.
+            if trained is not None and (loop is not None or trained.interruption is None):
                 self._steps.interrupted_by_us(began_ns, ended_ns)
             else:
                 self._timeline.passed("aside", began_ns, ended_ns)
