@@ -72,6 +72,9 @@ def set_again(function: Callable[..., Any]) -> str | None:
         me = code.co_varnames[0]
         names[me] = owner
     now = _Now(definition)
+    # What it trains is read as it is traced.
+    if (frozen := source.set_again_of("trainable", now)) is not None:
+        return f"`{ast.unparse(frozen)}`"
     for node in ast.walk(definition):
         root: Any = node
         while isinstance(root, ast.Attribute):
@@ -279,6 +282,11 @@ class _Source:
                 return scope
         return self._tree
 
+    def set_again_of(self, attribute: str, now: _Now) -> ast.expr | None:
+        """Return where a function that runs now sets such an attribute later, of any object."""
+        found = (one for one in self._set[attribute] if isinstance(one, ast.Attribute))
+        return next((one for one in found if self.comes(one, now, False)), None)
+
     def sets_again(self, node: ast.AST, value: Any, now: _Now) -> bool:
         """Return True if the name or attribute, which has that value now, may get another one, or a
         container other contents."""
@@ -290,6 +298,8 @@ class _Source:
                     return True
                 changed = [one for one in self._changed[name] if self._is_of(one, home)]
             case ast.Attribute(attr=name):
+                if isinstance(value, property):  # as a learning rate, which is a variable
+                    return False
                 written, is_value = ast.unparse(node), _is_value(value)
                 for one in self._set[name]:
                     other = is_value or ast.unparse(one) == written
