@@ -74,6 +74,12 @@ def fed(capturing: Capturing) -> Captured:
     return capturing(SCRIPT, run_to_end=True)
 
 
+def test_the_function_that_computes_gradients_eagerly_is_found(fed: Captured) -> None:
+    (step,) = fed.loop("eager").eager_steps
+    assert (step.function, step.lacking) == ("gradients", None)
+    assert fed.loop("function").eager_steps == []
+
+
 def test_script_runs_to_its_end(fed: Captured) -> None:
     assert fed.status == 0, fed.stderr
     assert fed.recording.notes == []
