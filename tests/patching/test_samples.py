@@ -116,6 +116,12 @@ CONFIRMED = {
     **each("retracing", "retracing_lengths", CompileFunction(SCRIPT, 40, "train_step", True)),
     **each("small-predict", "predict_per_user", PredictOnBatch(SCRIPT, 25)),
     **each("small-predict", "predict_in_callback", PredictOnBatch(SCRIPT, 26)),
+    **each(
+        "predict-in-step",
+        "negatives_by_predict",
+        PredictOnBatch(SCRIPT, 32),
+        PredictOnBatch(SCRIPT, 33),
+    ),
     **each("embedding-update", "large_table_adam", SetModel({"optimizer": "row_wise"})),
     **each("embedding-update", "table_copied_on_lookup", SetModel({"jit_compile": True})),
     **each(
