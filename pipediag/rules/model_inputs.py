@@ -7,12 +7,19 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from typing import NamedTuple
 
 from pipediag.facts.embeddings import AT_ENDS, padded_percent
 from pipediag.facts.limits import INPUT_BOUND, Threshold
 from pipediag.facts.names import memory_size
-from pipediag.facts.pipeline import call_name, last_before_prefetch, operations, place_name
+from pipediag.facts.pipeline import (
+    call_name,
+    downstream,
+    last_before_prefetch,
+    operations,
+    place_name,
+)
 from pipediag.facts.step import class_percent, lengths_to_cut, lengths_vary
 from pipediag.rules.reading import reordering
 from pipediag.rules.relevance import at_most_without, input_first
@@ -32,6 +39,7 @@ from pipediag.session.loops import Loop
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import InputLayer, KerasUse
+from pipediag.tensorflow_names import REDUCING
 from pipediag.vocabulary import Scalar
 
 TEXT_WORK = Threshold("text work in a step", 10.0, "% of the step", "own choice")
@@ -232,7 +240,8 @@ ONE_HOT_INPUT = Rule(
     title="Use an `Embedding` instead of one-hot rows",
     why="A dense layer on a one-hot row multiplies all of its weights to read one row of them.",
     fix="Yield the ids, and begin the model with `keras.layers.Embedding(rows, width)` instead of "
-    "the dense layer: its table is that layer's kernel, with the same gradients.",
+    "the dense layer: its table is that layer's kernel, with the same gradients. In front of "
+    "another layer, such as an LSTM, it makes another model.",
     needs=("loop", "steps", "pipeline"),
     thresholds=(_FEATURES,),
     effect="same up to order or rounding",
@@ -250,13 +259,17 @@ def _check_one_hot_input(session: Session) -> Iterator[Finding]:
     maker = next((op for op, one in functions if features.width in one.one_hot_widths), None)
     if maker is None:
         return
+    later = [one.function.graph_ops for one in downstream(session, maker) if one.function]
+    if not REDUCING.keys().isdisjoint(chain.from_iterable(later)):
+        return  # one row of several ones, such as a bag of words
     yield ONE_HOT_INPUT.finding(
         "fail",
         f"Let {call_name(maker)} yield ids, and begin the model with an `Embedding` of "
-        f"{features.width:,} rows instead of the dense layer on one-hot rows. The function and its "
-        f"gradients stay the same. Each batch holds {memory_size(features.bytes)} of one-hot "
-        f"values for {features.ids:,} ids.",
+        f"{features.width:,} rows in place of a dense layer on one-hot rows. In front of another "
+        "layer, such as an LSTM, it makes another model. Each batch holds "
+        f"{memory_size(features.bytes)} of one-hot values for {features.ids:,} ids.",
         op=maker,
+        condition="if a dense layer takes the one-hot rows",
         evidence={"one_hot_bytes_of_a_batch": features.bytes, "width": features.width},
         # No more than all that is computed can be on these rows.
         speedup_at_most=at_most_without(session, class_percent(session, ["device_compute"])),

@@ -190,7 +190,7 @@ class RecordedFunction:
     returns_constant: bool = False
     """True if a part of its result is the same for each element: the label of `(row, 1.0)`."""
     one_hot_widths: list[int] = field(default_factory=list)
-    """Last dimensions of the one-hot rows that its graph makes, where these are static."""
+    """Last dimensions of the one-hot rows that it returns, where these are static."""
     padded_features: int = 0
     """Features of parsed examples whose length varies: of several, it is that of the longest."""
     row_operations: list[RowOperation] = field(default_factory=list)

@@ -216,13 +216,14 @@ def test_nothing_is_said_of_what_a_layer_pads_until_it_is_in_the_pipeline() -> N
     assert only(PREPROCESSING_IN_MODEL, moved).status == "informative"
 
 
-def one_hot(shape: str, *widths: int, targets: bool = True) -> Session:
+def one_hot(shape: str, *widths: int, targets: bool = True, then: str = "Cast") -> Session:
     words = f"{{'words': TensorSpec(shape={shape}, dtype=tf.float32, name=None)}}"
     rows = "TensorSpec(shape=(None, 20, 3000), dtype=tf.float64, name=None)"
     function = make_function(one_hot_widths=list(widths or (64, 300, 4500)))
     return session_of(
         source(),
         make_operation("rows", "map", function=function),
+        make_operation("then", "map", function=make_function(graph_ops={then: 1})),
         make_operation("batched", "batch"),
         loops=[make_loop(element_spec=f"({words}, {rows})" if targets else words, batch_size=32)],
         **keeps_up(),
@@ -238,8 +239,13 @@ def one_hot(shape: str, *widths: int, targets: bool = True) -> Session:
         (one_hot("(None, 30, 64)"), False),
         (one_hot("(None, None, 4500)"), False),
         (one_hot("(None, 300)"), False),
+        (one_hot("(None, 30, 4500)", then="Max"), False),
     ],
 )
 def test_wide_one_hot_features_are_ids_for_an_embedding(session: Session, fails: bool) -> None:
     failed = [one.op_id for one in run(ONE_HOT_INPUT, session) if one.status == "fail"]
     assert failed == (["rows"] if fails else [])
+
+
+def test_an_embedding_for_one_hot_rows_is_the_same_only_for_a_dense_layer() -> None:
+    assert only(ONE_HOT_INPUT, one_hot("(None, 30, 4500)")).condition is not None

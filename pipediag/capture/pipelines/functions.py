@@ -299,7 +299,7 @@ def describe_function(dataset: Any) -> RecordedFunction | None:
         side_effect=next(filter(None, map(users_side_effect, called_back)), None),
         constant_bytes=constant_bytes(operations),
         returns_constant=any(map(_is_constant, graph.outputs)),
-        one_hot_widths=sorted(_one_hot_widths(operations)),
+        one_hot_widths=sorted(_one_hot_widths(graph)),
         padded_features=sum(map(_padded_features, operations)),
         row_operations=row_operations(graph),
     )
@@ -373,9 +373,17 @@ def _python_functions(operations: list[Any]) -> Iterator[Callable[..., Any]]:
             yield getattr(function, "_func", function)
 
 
-def _one_hot_widths(operations: Iterable[Any]) -> set[int]:
-    shapes = [one.outputs[0].shape for one in operations if one.type == "OneHot"]
-    return {width for one in shapes if one.rank and (width := one.as_list()[-1]) is not None}
+def _one_hot_widths(graph: Any) -> set[int]:
+    """Return the widths of the one-hot rows that it returns: a bag of words is made of such rows,
+    and is none."""
+    widths: set[int | None] = set()
+    for tensor in graph.outputs:
+        made = tensor
+        while made.op.type in ("Identity", "Cast", "Reshape"):
+            made = made.op.inputs[0]
+        if made.op.type == "OneHot" and made.shape.rank:
+            widths.add(made.shape.as_list()[-1])
+    return {one for one in widths if one is not None}
 
 
 def _padded_features(operation: Any) -> int:

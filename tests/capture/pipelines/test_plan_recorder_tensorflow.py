@@ -47,7 +47,8 @@ SCRIPT = """
     in_python = source.map(call_numpy)  # python map
     by_lambda = source.map(lambda x: tf.random.uniform([]) + tf.cast(x, tf.float32))  # random map
     both = tf.data.Dataset.zip(mapped, by_lambda)  # zip
-    hot = source.map(lambda x: tf.one_hot([x, x], 7))  # one-hot map
+    hot = source.map(lambda x: (tf.cast(tf.one_hot([x, x], 7), tf.int32), x))  # one-hot map
+    bag = source.map(lambda x: tf.reduce_max(tf.one_hot([x, x], 7), axis=0))  # bag map
     ids = tf.io.FixedLenSequenceFeature([], tf.int64, allow_missing=True)
     features = {"ids": ids, "label": tf.io.FixedLenFeature([2], tf.int64, [0, 0])}
     varying = source.map(lambda x: tf.io.parse_single_example("", features))  # varying map
@@ -200,6 +201,7 @@ def test_functions(plan: Captured) -> None:
     assert plan.operation("one-hot map").function.one_hot_widths == [7]
     assert pure.padded_features == 0
     assert plan.operation("varying map").function.padded_features == 1
+    assert plan.operation("bag map").function.one_hot_widths == []
 
 
 def test_datasets_made_inside_functions(plan: Captured) -> None:
