@@ -86,7 +86,7 @@ class KerasUse:
     inseparable: bool = False
     """True if the model is of a class of the script's, under a strategy, or without a graph."""
     fixed_lengths: dict[str, int] = field(default_factory=dict)
-    """Lengths of the rows that inputs of the model declare, by their names."""
+    """Lengths of the rows that inputs of the model demand, by their names."""
     legacy: bool | None = None
     """True if the model is one of the package `tf_keras`."""
     compile_file: str | None = None

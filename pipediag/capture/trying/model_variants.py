@@ -267,7 +267,11 @@ def input_layers(model: Any) -> list[InputLayer]:
 
 
 def fixed_lengths(model: Any) -> dict[str, int]:
-    """Return the lengths of rows that the inputs of a model declare, by their names."""
+    """Return the lengths of rows that the inputs of a model demand, by their names."""
+    sequential = any(is_keras_class(base, ("Sequential",)) for base in type(model).__mro__)
+    # Keras 3 looks at no length of a Sequential's input, and Keras 2 not of one that it made.
+    if not getattr(model, "_has_explicit_input_shape", not sequential):
+        return {}
     listed = getattr(model, "inputs", None)
     inputs = [one for one in listed if hasattr(one, "_keras_history")] if listed else []
     # Keras 2 has TensorFlow's own shapes, of which one may be unknown.

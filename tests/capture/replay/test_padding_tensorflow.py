@@ -118,7 +118,7 @@ def takes(one):
     except ValueError as error:
         raise NotReplayableError(error)
 
-trained = {name: steps(models[name]) for name in ("one length", "nested")}
+trained = {name: steps(models[name]) for name in ("one length", "nested", "sequential")}
 floats = tf.data.Dataset.from_tensor_slices(rng.random((8, WIDTH))).batch(4)
 
 def lengths():
@@ -185,10 +185,13 @@ def test_a_model_of_one_length_is_trained_with_another_and_is_the_users_again(
     said: dict[str, Any],
 ) -> None:
     as_before = [0, True, True, True, True]
-    assert said["trained"] == {"one length": as_before, "nested": as_before}
+    trained = said["trained"]
+    assert (trained["one length"], trained["nested"]) == (as_before, as_before)
+    assert trained["sequential"] == [0, True, True, True, False]
     fixed = said["fixed"]
     assert (fixed["masked"], fixed["one length"]) == ({}, {"ids": 24})
-    assert list(fixed["sequential"].values()) == [24]
+    # It takes rows of any length, whatever its input is.
+    assert fixed["sequential"] == {}
 
 
 def test_buckets_hold_all_examples_and_little_padding(said: dict[str, Any]) -> None:
