@@ -186,7 +186,7 @@ def _written(op: Operation) -> str:
     """Return how the function is called for a batch, as the end of a clause."""
     if _vectorized(op):
         return ", with `tf.vectorized_map`"
-    forms = [BATCH_FORMS[name] for name in sorted(BATCH_FORMS.keys() & _graph_ops(op))]
+    forms = [BATCH_FORMS[name] for name in sorted(_to_write(op))]
     return f", written with `{'` and `'.join(forms)}`" if forms else ""
 
 
@@ -245,7 +245,7 @@ def _edit(
         label += f"behind the {place_name(apart[-1])}" if len(apart) > 1 else "behind it"
         return PER_ELEMENT_MAP.edit(op, label, *replaced, check="equal")
     moved = _moved_together(session, op)
-    if not moved or batch is None or any(map(_needs_rewriting, moved)):
+    if not moved or batch is None or any(_to_write(one) - REWRITTEN for one in moved):
         return None
     written = "".join(sorted({_written(each) for each in moved}))
     places = zip(moved, [batch, *moved], strict=False)
@@ -330,6 +330,15 @@ def _needs_rewriting(op: Operation) -> bool:
     return bool((BATCH_FORMS.keys() - REWRITTEN) & _graph_ops(op))
 
 
+def _to_write(op: Operation) -> set[str]:
+    """Return its operations that the script writes otherwise for a batch. A layer that splits text,
+    such as a TextVectorization, takes batches too."""
+    calls = op.function.python_calls if op.function is not None else []
+    splits = any("string_split" in call for call in calls)
+    found = BATCH_FORMS.keys() & _graph_ops(op)
+    return found if splits else found - {"StringSplitV2"}
+
+
 def _carrier(session: Session, op: Operation) -> Operation | None:
     """Return the first map before it whose edit changes this one too."""
     for other in reversed(upstream(session, op)):
@@ -350,7 +359,7 @@ def _why_not_moved(session: Session, op: Operation) -> str:
         return f"It is tried together with the {place_name(carrier)}."
     if op.inside_function_of is not None:
         return "It is called in the function of another operation."
-    if _needs_rewriting(op):
+    if _to_write(op) - REWRITTEN:
         return "The function has to be rewritten for whole batches, with other operations."
     return "Operations between it and the batch need its single elements."
 

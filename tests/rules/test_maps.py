@@ -62,6 +62,11 @@ def varying(**more: int) -> RecordedFunction:
     return make_function(graph_ops={"ParseExampleV2": 1, **more}, padded_features=1)
 
 
+def splitting(*calls: str) -> RecordedFunction:
+    graph_ops = {"StringLower": 1, "StringSplitV2": 1, "LookupTableFindV2": 1}
+    return make_function(stateful=True, graph_ops=graph_ops, python_calls=list(calls))
+
+
 def rows(*ops: Operation, **overrides: Any) -> Session:
     return session_of(source(), *ops, batch(256), **overrides)
 
@@ -116,7 +121,8 @@ test_a_map_of_short_calls_is_moved_behind_the_batch = decides(
         "parses": (rows(cheap({"ParseExampleV2": 1, "Const": 3})), ("fail", VECTORIZED)),
         "parses strings": (rows(cheap({"ParseExampleV2": 1, **HASHES})), ("fail", MOVED)),
         "a constant label": (rows(cheap(function=LABELS)), ("fail", VECTORIZED)),
-        "split": (rows(cheap({"StringSplitV2": 1})), "fail"),
+        "split": (rows(cheap(function=splitting("tf.strings.string_split_v2"))), "fail"),
+        "split by a layer": (rows(cheap(function=splitting("builtins.len"))), ("fail", MOVED)),
         "along an axis": (rows(cheap({"MatMul": 1, "Mul": 1})), ("fail", VECTORIZED)),
         "may not broadcast": (rows(cheap({"Cumsum": 1, **HASHES})), ("informative", MOVED)),
         "costly calls": (rows(cheap(self_ms_per_step=80.0)), ("informative", MOVED)),
