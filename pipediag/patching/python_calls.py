@@ -9,7 +9,7 @@ import libcst as cst
 
 import pipediag
 from pipediag.patching.chains import argument, assigned, behind, needed_argument
-from pipediag.patching.source import Change, NotPatchableError, Source, Span, called, only
+from pipediag.patching.source import Change, NotPatchableError, Source, Span, called, only, walk
 from pipediag.session.edits import CompileCall
 
 _WRITTEN = Path(pipediag.__file__).with_name("in_chunks.py")
@@ -59,19 +59,38 @@ def _imports(source: Source, text: str) -> list[str]:
 
 def in_chunks(source: Source, call: cst.Call) -> list[Change]:
     """Call the function in place of `from_generator`, and define it behind the file's imports."""
-    generator = argument(call, "generator")
-    if generator is None or argument(call, "args") is not None:
-        raise NotPatchableError("The generator is called with arguments.")
-    span = source.span(call)
+    generator, given = argument(call, "generator"), argument(call, "args")
+    if generator is None:
+        raise NotPatchableError("The generator is not given in the call.")
+    span, code = source.span(call), source.module.code_for_node
     name, definition = defined(source, "in_chunks", span.start)
     keywords = {arg.keyword.value for arg in call.args if arg.keyword is not None}
-    if len(call.args) - len(keywords) <= 1 and keywords <= {"generator", "output_signature"}:
+    by_keyword = len(call.args) - len(keywords) <= 1
+    if by_keyword and keywords <= {"generator", "output_signature"}:
         return [*definition, Change.replace(source.span(call.func), name)]
     if not isinstance(generator, cst.Name | cst.Attribute | cst.Lambda):
         raise NotPatchableError("The generator is created in the call and would be created twice.")
+    text = code(generator)
+    if given is not None and code(given) != "None":
+        text = _with_arguments(source, generator, given)
+        signature = argument(call, "output_signature")
+        if by_keyword and keywords <= {"generator", "args", "output_signature"} and signature:
+            made = f"{name}({text}, output_signature={code(signature)})"
+            return [*definition, Change.replace(span, made)]
     # Whatever else is given: the dataset as it was made until now knows what its elements are.
-    opened = Change.insert(span.start, f"{name}({source.module.code_for_node(generator)}, ")
+    opened = Change.insert(span.start, f"{name}({text}, ")
     return [*definition, opened, Change.insert(span.end, ".element_spec)")]
+
+
+def _with_arguments(
+    source: Source, generator: cst.BaseExpression, given: cst.BaseExpression
+) -> str:
+    """Return a function that calls a generator with its arguments, as TensorFlow hands them on."""
+    if isinstance(generator, cst.Lambda) or any(isinstance(one, cst.Call) for one in walk(given)):
+        raise NotPatchableError("The generator, or its arguments, are created in the call.")
+    code, tensorflow = source.module.code_for_node, source.needed_tensorflow()
+    each = f"{tensorflow}.convert_to_tensor(each).numpy() for each in args"
+    return f"lambda args={code(given)}: {code(generator)}(*[{each}])"
 
 
 def in_buckets(source: Source, call: cst.Call) -> list[Change]:

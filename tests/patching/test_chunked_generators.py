@@ -42,6 +42,17 @@ def after(text: str) -> str:
             "in_chunks(rows, DATA.from_generator(rows, tf.int64, ()).element_spec)",
         ),
         (
+            "DATA.from_generator(rows, output_signature=sig, args=['a', n])",
+            "in_chunks(lambda args=['a', n]: rows(*[tf.convert_to_tensor(each).numpy() "
+            "for each in args]), output_signature=sig)",
+        ),
+        (
+            "DATA.from_generator(self.rows, tf.int64, args=(path,))",
+            "in_chunks(lambda args=(path,): self.rows(*[tf.convert_to_tensor(each).numpy() "
+            "for each in args]), "
+            "DATA.from_generator(self.rows, tf.int64, args=(path,)).element_spec)",
+        ),
+        (
             "DATA.from_generator(generator=rows, output_signature=sig).shuffle(9)",
             "in_chunks(generator=rows, output_signature=sig).shuffle(9)",
         ),
@@ -66,7 +77,8 @@ def test_names_that_the_file_uses_are_left_alone() -> None:
 @pytest.mark.parametrize(
     ("call", "head"),
     [
-        ("DATA.from_generator(rows, output_signature=sig, args=(3,))", HEAD),
+        ("DATA.from_generator(rows, output_signature=sig, args=(next(n),))", HEAD),
+        ("DATA.from_generator(lambda n: rows(n), output_signature=sig, args=(3,))", HEAD),
         ("DATA.from_generator(*given)", HEAD),
         ("DATA.from_generator(Rows('x'), tf.int64)", HEAD),
         ("DATA.from_generator(rows, output_signature=sig)", HEAD.replace("np", "n") + "np = 3\n"),

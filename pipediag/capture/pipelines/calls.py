@@ -237,7 +237,8 @@ DATA_SOURCES = frozenset({"from_tensors", "from_tensor_slices", "from_list", "fr
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """A recorded call: the function and its arguments, of which a data source keeps none."""
+    """A recorded call: the function and its arguments. Of a data source these are a generator and
+    what that is called with."""
 
     operation: RecordedOperation
     function: Callable[..., Any]
@@ -263,12 +264,15 @@ def remember(
     kwargs: dict[str, Any],
     inside: tuple[RecordedOperation, ...],
 ) -> None:
-    """Keep a call on the dataset that it returned; of a data source only the generator."""
+    """Keep a call on the dataset that it returned; of a data source only the generator, with its
+    arguments."""
     if getattr(dataset, "__dict__", {}).get(MARK) != operation.id:
         return  # an identity: another call had made what this one returned
-    if operation.kind in DATA_SOURCES:
-        given = args or (kwargs.get("generator"),)
-        args, kwargs = (given[:1] if operation.kind == "from_generator" else ()), {}
+    if operation.kind == "from_generator":
+        given = _signature(function).bind(*args, **kwargs).arguments
+        args, kwargs = (given["generator"], *(given.get("args") or ())), {}
+    elif operation.kind in DATA_SOURCES:
+        args, kwargs = (), {}
     names = getattr(dataset, "_filenames", None)
     if isinstance(function, type) and hasattr(names, "element_spec"):
         # A reader's names of files, in place of the script's list: it may be long, and may change.

@@ -151,6 +151,7 @@ def _made_ahead(
 
 def stacked(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> Any:
     """Return the elements of the script's generator, of which TensorFlow takes several at once."""
+    from tensorflow.python.framework import ops
     from tensorflow.python.util import nest
 
     assert node.call is not None
@@ -165,7 +166,10 @@ def stacked(node: Node, parameters: dict[str, Scalar], _inputs: list[Any]) -> An
         raise NotReplayableError("The shapes of its elements vary in more than one dimension.")
     # NumPy must not be imported for a script that does without it.
     in_chunks = importlib.import_module("pipediag.in_chunks").in_chunks
-    return in_chunks(node.call.generator, node.dataset.element_spec, parameters["elements"])
+    generator, *given = node.call.args
+    # It gets them from tensors.
+    bound = partial(generator, *(ops.convert_to_tensor(one).numpy() for one in given))
+    return in_chunks(bound, node.dataset.element_spec, parameters["elements"])
 
 
 def for_batches(node: Node, change: Move) -> Make | None:

@@ -65,14 +65,25 @@ def test_the_scripts_data_is_not_kept(kind: str) -> None:
     assert (call.args, call.kwargs, call.generator) == ((), {}, None)
 
 
-@pytest.mark.parametrize(("args", "kwargs"), [((iter, "spec"), {}), ((), {"generator": iter})])
-def test_of_a_generator_only_the_callable_is_kept(args: Any, kwargs: Any) -> None:
+def from_generator(generator: Any, types: Any = None, args: Any = None) -> None:
+    """Take the arguments of TensorFlow's function of that name."""
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "own"),
+    [
+        ((iter, "spec"), {}, ()),
+        ((iter, "spec", (1, "a")), {}, (1, "a")),
+        ((), {"generator": iter, "args": [2]}, (2,)),
+    ],
+)
+def test_a_generator_is_kept_with_its_own_arguments(args: Any, kwargs: Any, own: Any) -> None:
     dataset = Dataset("op1")
-    remember(dataset, operation("from_generator"), print, args, {**kwargs, "args": [1] * 10}, ())
+    remember(dataset, operation("from_generator"), from_generator, args, kwargs, ())
     call = call_of(dataset)
 
     assert call.generator is iter
-    assert (call.args, call.kwargs) == ((iter,), {})
+    assert (call.args, call.kwargs) == ((iter, *own), {})
 
 
 @pytest.mark.parametrize(("args", "kwargs"), [((["a", "b"], "GZIP"), {}), ((), {"filenames": []})])
