@@ -8,7 +8,7 @@ from pathlib import Path
 import libcst as cst
 
 import pipediag
-from pipediag.patching.chains import argument, assigned, behind, needed_argument
+from pipediag.patching.chains import POSITIONS, argument, assigned, behind, needed_argument
 from pipediag.patching.source import Change, NotPatchableError, Source, Span, called, only, walk
 from pipediag.session.edits import CompileCall
 
@@ -98,14 +98,20 @@ def in_buckets(source: Source, call: cst.Call) -> list[Change]:
     if not isinstance(call.func, cst.Attribute) or called(call) != "padded_batch":
         raise NotPatchableError("It is not called as the method `padded_batch` of a dataset.")
     needed_argument(call, "batch_size")
-    if any(arg.keyword is None for arg in call.args[1:]):
-        raise NotPatchableError("More than its batch size is given by position.")
+    # The function takes the rest by keyword.
+    unnamed = zip(call.args[1:], POSITIONS["padded_batch"][1:], strict=False)
+    named = [
+        Change.insert(source.span(arg).start, f"{parameter}=")
+        for arg, parameter in unnamed
+        if arg.keyword is None
+    ]
     name, definition = defined(source, "in_buckets", source.span(call).start)
     method, opened = source.span(call.func.attr), source.free_name("examples")
     given = Span(source.span(call.args[0]).start, source.span(call.args[-1]).end)
     return [
         *definition,
         Change.replace(method, "apply"),
+        *named,
         Change.insert(given.start, f"lambda {opened}: {name}({opened}, "),
         Change.insert(given.end, ")"),
     ]

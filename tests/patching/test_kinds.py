@@ -857,6 +857,11 @@ def test_a_step_that_needs_to_know_the_shape_of_its_batch_is_not_relaxed() -> No
             "padded_batch(\n    32,\n    drop_remainder=True,\n)",
             "apply(\n    lambda examples: in_buckets(examples, 32,\n    drop_remainder=True),\n)",
         ),
+        (
+            "padded_batch(32, ([None], []), (0, 1), drop_remainder=True)",
+            "apply(lambda examples: in_buckets(examples, 32, padded_shapes=([None], []), "
+            "padding_values=(0, 1), drop_remainder=True))",
+        ),
     ],
 )
 def test_a_padded_batch_becomes_buckets_with_its_arguments(call: str, after: str) -> None:
@@ -868,9 +873,8 @@ def test_a_padded_batch_becomes_buckets_with_its_arguments(call: str, after: str
     assert rest.endswith(f"ds = ds.{after}\nmodel.fit(ds)\n")
 
 
-@pytest.mark.parametrize("call", ["padded_batch(32, ([None], []))", "padded_batch(*given)"])
-def test_a_padded_batch_with_other_arguments_by_position_is_left(call: str) -> None:
-    text = f"{HEAD}ds = make()\nds = ds.{call}\nmodel.fit(ds)\n"
+def test_a_padded_batch_whose_arguments_are_not_written_out_is_left() -> None:
+    text = f"{HEAD}ds = make()\nds = ds.padded_batch(*given)\nmodel.fit(ds)\n"
     change = Replace("padded_batch", "bucket_by_sequence_length", {"buckets": 4})
     assert refused(text, [op(text, "padded_batch")], change)
 
