@@ -69,10 +69,11 @@ def cut_padding(features, *others, lengths=8, together=True):
     """Cut rows of ids that are padded with zeros to the longest row of their batch.
 
     The new length is one of a few, as a model is traced, or compiled, for each that it meets.
-    Inputs of one width are cut alike, as ids and their mask have to be, if `together` is True.
+    Masks and targets of the same width are cut alike, if `together` is True.
     """
-    parts, groups = tf.nest.flatten(features), {}
-    for n, one in enumerate(parts):
+    batch = (features, *others)
+    parts, groups = tf.nest.flatten(batch), {}
+    for n, one in enumerate(tf.nest.flatten(features)):
         if one.dtype.is_integer and one.shape.rank == 2 and (one.shape[1] or 0) >= 16:
             groups.setdefault(one.shape[1] if together else n, []).append(n)
     for group in groups.values():
@@ -85,8 +86,8 @@ def cut_padding(features, *others, lengths=8, together=True):
         for n, one in enumerate(parts):
             if n in group or (together and one.shape[1:2] == [width]):
                 parts[n] = one[:, start : start + kept]
-    features = tf.nest.pack_sequence_as(features, parts)
-    return (features, *others) if others else features
+    batch = tf.nest.pack_sequence_as(batch, parts)
+    return batch if others else batch[0]
 
 
 def in_buckets(dataset, batch_size, buckets=4, **padding):

@@ -197,7 +197,7 @@ def _of_one_length(
     apart = edit = None
     if last is not None and keras is not None:
         edit = _shorter(last.id, label, Insert(last.id, CUT_PADDING), keras)
-        lengths = lengths_to_cut(loop.element_spec or "")
+        lengths = lengths_to_cut(_first_part(loop.element_spec or ""))
         if len(set(lengths)) < len(lengths):
             # Ids and their mask need one length; a query and a title do not.
             each = Insert(last.id, CUT_PADDING, APART)
@@ -289,20 +289,21 @@ class _Rows(NamedTuple):
 
 
 def _features(loop: Loop) -> _Rows | None:
-    """Return the largest of the wide rows of floats, of known dimensions, that a batch begins with.
-
-    Of a tuple that is its first part: what follows are targets and weights.
-    """
-    spec, depth, end = loop.element_spec or "", 0, len(loop.element_spec or "")
-    for place, character in enumerate(spec):
-        depth += (character in "([{") - (character in ")]}")
-        if depth == 1 and character == "," and spec.startswith("("):
-            end = place
-            break
-    found = []
-    for dimensions in re.findall(r"shape=\(([^)]*)\), dtype=tf.float", spec[:end]):
+    """Return the largest of the wide rows of floats, of known dimensions, among the features."""
+    found, spec = [], _first_part(loop.element_spec or "")
+    for dimensions in re.findall(r"shape=\(([^)]*)\), dtype=tf.float", spec):
         sizes = [one.strip() for one in dimensions.split(",") if one.strip()][1:]
         if sizes and all(map(str.isdigit, sizes)) and int(sizes[-1]) >= _WIDE:
             *others, width = map(int, sizes)
             found.append(_Rows((loop.batch_size or 1) * math.prod(others), width))
     return max(found, key=lambda rows: rows.bytes, default=None)
+
+
+def _first_part(spec: str) -> str:
+    """Return the first part of a tuple of batches: what follows are targets and weights."""
+    depth = 0
+    for place, character in enumerate(spec):
+        depth += (character in "([{") - (character in ")]}")
+        if depth == 1 and character == "," and spec.startswith("("):
+            return spec[:place]
+    return spec

@@ -208,6 +208,11 @@ def test_inputs_of_one_length_are_cut_apart_before_they_are_cut_alike() -> None:
     assert alike.edit.instead_of == apart.edit.id
 
 
+def test_targets_for_each_place_of_a_row_are_cut_with_it() -> None:
+    alike, _ = run(PADDING, padded(f"({FIXED}, {FIXED})", zeros=62.0))
+    assert changes(alike) == CUT_PADDED
+
+
 def test_nothing_is_said_of_what_a_layer_pads_until_it_is_in_the_pipeline() -> None:
     session = padded(zeros=62.0)
     loop = make_loop(element_spec=VARYING, keras=make_keras(input_layers=[WORDS]))

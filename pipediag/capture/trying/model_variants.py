@@ -86,12 +86,15 @@ class ModelVariants:
                 self._undo = undo.pop_all()
             self._current = wanted
 
-    def same_outputs(self, batches: Sequence[Any], others: Sequence[Any]) -> None:
+    def same_outputs(
+        self, batches: Sequence[Any], others: Sequence[Any], cut: Callable[..., Any]
+    ) -> None:
         """Raise NotReplayableError if the model predicts otherwise for the others of the batches,
         which have the same rows with less padding.
 
         Layers that compute on padding add up other numbers; rounding is far below the differences
-        between examples, on which the limit rests. Outputs of each place of a row are refused.
+        between examples, on which the limit rests. Outputs for each place of a row are compared
+        with those of the whole row, `cut` as it is.
         """
         from tensorflow.python.util import nest
 
@@ -99,17 +102,31 @@ class ModelVariants:
         with ExitStack() as undo:
             _take_any_length(self._model, undo)
             for pair in zip(batches, others, strict=True):
-                tensors = [nest.flatten(self._predicted(batch)) for batch in pair]
-                outputs = [[one.numpy() for one in each] for each in tensors]
-                for before, after in zip(*outputs, strict=True):
-                    if before.shape != after.shape:
-                        raise NotReplayableError(f"{RESULTS_DIFFER[2]}: they have another shape.")
-                    most = np.max(np.abs(before - after), initial=0.0)
-                    if not most <= _ROUNDING + _SHARE_OF_SPREAD * np.std(before, axis=0).max():
+                (features, *targets), (fewer, *cut_targets) = map(_parts, pair)
+                before, after = self._predicted(features), self._predicted(fewer)
+                if _shapes(targets) != _shapes(cut_targets) and _shapes(before) != _shapes(after):
+                    self._refuse_unmasked(after)
+                    before, cut_targets = cut(features, before)[1], targets
+                if _shapes([before, targets]) != _shapes([after, cut_targets]):
+                    raise NotReplayableError(f"{RESULTS_DIFFER[2]}: they have another shape.")
+                tensors = zip(nest.flatten(before), nest.flatten(after), strict=True)
+                for one, other in ((a.numpy(), b.numpy()) for a, b in tensors):
+                    most = np.max(np.abs(one - other), initial=0.0)
+                    if not most <= _ROUNDING + _SHARE_OF_SPREAD * np.std(one, axis=0).max():
                         raise NotReplayableError(f"{RESULTS_DIFFER[2]} by up to {most:.2g}.")
 
-    def _predicted(self, batch: Any) -> Any:
-        features = batch[0] if isinstance(batch, tuple) else batch
+    def _refuse_unmasked(self, outputs: Any) -> None:
+        """Raise unless Keras' own step takes the places that are padding out of the loss."""
+        from tensorflow.python.util import nest
+
+        steps = (getattr(type(self._model), name) for name in ("train_step", "compute_loss"))
+        own = any(package_of_module(one.__module__) not in KERAS for one in steps)
+        if own or any(getattr(one, "_keras_mask", None) is None for one in nest.flatten(outputs)):
+            raise NotReplayableError(
+                f"{RESULTS_DIFFER[2]}: without a mask of Keras, padding is a part of the loss."
+            )
+
+    def _predicted(self, features: Any) -> Any:
         try:
             return self._model(features, training=False)
         except Exception as error:
@@ -149,6 +166,16 @@ class ModelVariants:
                 return self._model.train_function(iterator)
 
         return train
+
+
+def _parts(batch: Any) -> tuple[Any, ...]:
+    return batch if isinstance(batch, tuple) else (batch,)
+
+
+def _shapes(parts: Any) -> list[Any]:
+    from tensorflow.python.util import nest
+
+    return [tuple(one.shape) for one in nest.flatten(parts)]
 
 
 class _Compiled:

@@ -8,6 +8,7 @@ or that Python does not drive, the pipeline alone is tried.
 
 from __future__ import annotations
 
+import importlib
 import math
 import time
 from collections.abc import Callable, Generator, Sequence
@@ -363,7 +364,8 @@ class Variants:
         cuts = (one for one in changes if isinstance(one, Insert) and one.kind == CUT_PADDING)
         parameters: dict[str, Any] = next((one.parameters for one in cuts), {})
         changed = first_elements(padding_cut([fixed], **parameters), len(read)).elements
-        self._model.same_outputs(read, changed)
+        cut = importlib.import_module("pipediag.in_chunks").cut_padding
+        self._model.same_outputs(read, changed, partial(cut, **parameters))
 
     def iterator(self, variant: Variant) -> Any:
         """Return a fresh iterator, which the hooks take for none of the script's; the script's

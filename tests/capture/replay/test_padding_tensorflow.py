@@ -50,9 +50,12 @@ alone = tf.data.Dataset.from_tensor_slices(rows).batch(4)
 longer = np.tile(np.arange(1, 11), (8, 1))
 longer = np.pad(longer, ((0, 0), (0, WIDTH - 10)))
 two = tf.data.Dataset.from_tensor_slices(((rows, longer), targets)).batch(4)
+tagged = tf.data.Dataset.from_tensor_slices((rows, rows % 3, rows.astype("float32"))).batch(4)
 shapes = {
     name: [list(one.shape) for one in tf.nest.flatten(next(iter(padding_cut([dataset]))))]
-    for name, dataset in {"plain": plain, "named": named, "alone": alone, "two": two}.items()
+    for name, dataset in {
+        "plain": plain, "named": named, "alone": alone, "two": two, "tagged": tagged
+    }.items()
 }
 apart = [list(one.shape) for one in next(iter(padding_cut([two], together=False)))[0]]
 
@@ -89,11 +92,36 @@ models = {
     "flat": model(layers.Flatten(), layers.Dense(1)),
     "of words": model(layers.GRU(5, return_sequences=True), layers.Dense(9)),
 }
+
+class OwnStep(keras.Model):
+    def train_step(self, data):
+        return super().train_step(data)
+
+both_ways = layers.Bidirectional(layers.GRU(3, return_sequences=True))
+own = model(both_ways, layers.Dense(3), length=None)
+taggers = {
+    "masked": own,
+    "unmasked": model(layers.GRU(3, return_sequences=True), layers.Dense(3), masked=False),
+    "own step": OwnStep(own.inputs, own.outputs),
+    "of a row": models["one length"],
+}
 models["sequential"].compile("sgd", "mse")
 outputs = {
-    name: refusal(lambda: ModelVariants(one, print).same_outputs(before, after))
+    name: refusal(lambda: ModelVariants(one, print).same_outputs(before, after, cut_padding))
     for name, one in models.items()
 }
+tags, cut_tags = list(tagged), list(padding_cut([tagged]))
+tagged_outputs = {
+    name: refusal(lambda: ModelVariants(one, print).same_outputs(tags, cut_tags, cut_padding))
+    for name, one in taggers.items()
+}
+
+def loss(batches):
+    one = taggers["masked"]
+    one.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    return one.evaluate(tf.data.Dataset.from_tensors(batches[0]), verbose=0)
+
+losses = [loss([batch[:2] for batch in each]) for each in (tags, cut_tags)]
 
 def steps(one):
     # The model's own step, one with batches of another length, and its own again.
@@ -130,7 +158,8 @@ varying = tf.data.Dataset.from_generator(lengths, output_signature=spec)
 buckets = list(in_buckets(varying, 10))
 print(json.dumps({
     "name": "padding", "kept": kept, "shapes": shapes, "apart": apart, "outputs": outputs,
-    "trained": trained, "fixed": {name: fixed_lengths(one) for name, one in models.items()},
+    "tagged": tagged_outputs, "losses": losses, "trained": trained,
+    "fixed": {name: fixed_lengths(one) for name, one in models.items()},
     "floats": refusal(lambda: padding_cut([floats])),
     "all there": sorted(int(n) for batch in buckets for n in batch["n"]) == list(range(300)),
     "most": max(int(batch["ids"].shape[0]) for batch in buckets),
@@ -165,6 +194,7 @@ def test_the_ids_of_a_batch_are_found_in_its_features(said: dict[str, Any]) -> N
         "named": [[4, 6], [4], [4]],
         "alone": [[4, 6]],
         "two": [[4, 12], [4, 12], [4]],
+        "tagged": [[4, 6], [4, 6], [4, 6]],
     }
     assert said["apart"] == [[4, 6], [4, 12]]
     assert "no rows of ids" in said["floats"]
@@ -179,6 +209,15 @@ def test_a_model_that_does_not_ignore_padding_is_told_from_one_that_does(
     assert outputs["one length"] is outputs["sequential"] is outputs["nested"] is None
     assert "another length: ValueError: Input 0 " in outputs["flat"]
     assert "another shape" in outputs["of words"]
+
+
+def test_targets_for_each_place_of_a_row_are_cut_as_the_row_is(said: dict[str, Any]) -> None:
+    found = said["tagged"]
+    assert found["masked"] is None
+    assert said["losses"][0] == pytest.approx(said["losses"][1], rel=1e-4)
+    for name in ("unmasked", "own step"):
+        assert "mask" in found[name]
+    assert "another shape" in found["of a row"]
 
 
 def test_a_model_of_one_length_is_trained_with_another_and_is_the_users_again(
