@@ -256,8 +256,12 @@ def _check_host_overhead(session: Session) -> Iterator[Finding]:
     if percent < LITTLE.value or not fits or not (high or (other is None and edit)):
         return
     waits = input_first(session)
-    how = f"Run several steps per call: `compile(steps_per_execution={STEPS_PER_CALL})`."
-    if loop.keras is None:
+    compiled = f"`compile(steps_per_execution={STEPS_PER_CALL})`"
+    how = f"Run several steps per call: {compiled}."
+    of_keras = any("make_train_function" in function for function in loop.step_functions)
+    if loop.keras is None and of_keras:
+        how = f"Train with `fit(dataset)` instead of `train_on_batch`, and {compiled}."
+    elif loop.keras is None:
         how = (
             "Pass the iterator to a tf.function that loops with `for _ in "
             f"tf.range({STEPS_PER_CALL})`."

@@ -378,6 +378,13 @@ def test_overhead_of_a_call_in_each_step_waits_for_that_call_to_go() -> None:
     assert only(HOST_OVERHEAD, alone).status == "fail"
 
 
+def test_a_loop_of_train_on_batch_is_advised_to_call_fit() -> None:
+    trainer = "trainer.py:57 TensorFlowTrainer.make_train_function.<locals>.multi_step"
+    fed = in_loop(**{**OWN, "step_functions": [trainer], "from_python": True})
+    assert "fit(dataset)" in only(HOST_OVERHEAD, fed).advice
+    assert "fit(dataset)" not in only(HOST_OVERHEAD, in_loop(**OWN)).advice
+
+
 def computing(compute: float = 60.0, spec: str | None = None, **loop: Any) -> Session:
     values = {"keras": make_keras(jit_compile=False), "element_spec": spec, **loop}
     breakdown = make_breakdown(device_compute=compute, input_wait=100.0 - compute)
