@@ -169,8 +169,8 @@ _PYDATASETS = ("PyDataset", "Sequence")
 
 
 def with_workers(source: Source, name: str | None, values: Mapping[str, str]) -> list[Change]:
-    """Set the workers of a PyDataset where its class, or a base of it, calls Keras, or else where
-    it is made."""
+    """Set the workers of a PyDataset where its class, or a base of it, calls Keras or has to, or
+    else wherever it is made."""
     made: cst.FunctionDef | None = None
     base, classes = str(name), source.all(cst.ClassDef)
     while base.rpartition(".")[2] not in _PYDATASETS:
@@ -183,17 +183,33 @@ def with_workers(source: Source, name: str | None, values: Mapping[str, str]) ->
         base = next((one for one in bases if one.endswith(_PYDATASETS)), bases[0])
     if made is None:
         calls = source.calls_of(str(name))
-        call = only(calls, f"`{name}` is created in {len(calls)} places.")
-    else:
-        calls = [one for one in source.all(cst.Call, made) if called(one) == "__init__"]
-        calls = [one for one in calls if source.code(one.func).startswith("super(")]
-        call = only(calls, "Its `__init__` does not call that of Keras exactly once.")
+        if not calls:
+            raise NotPatchableError(f"The file does not create `{name}`.")
+        return [change for call in calls for change in with_arguments(source, call, values)]
+    calls = [one for one in source.all(cst.Call, made) if called(one) == "__init__"]
+    calls = [one for one in calls if source.code(one.func).startswith(("super(", f"{base}."))]
+    if not calls:
+        return [_calling_keras(source, made, values)]
+    call = only(calls, "Its `__init__` does not call that of Keras exactly once.")
     match call.args:
-        case [cst.Arg(star="**", value=given)] if made is not None:
+        case [cst.Arg(star="**", value=given)]:
+            # They win over those of a caller, with which it was measured.
             own = ", ".join(f'"{name}": {value}' for name, value in values.items())
             span = source.span(given)
-            return [Change.replace(span, f"{{{own}, **{source.code(given)}}}")]
+            return [Change.replace(span, f"{{**{source.code(given)}, {own}}}")]
     return with_arguments(source, call, values)
+
+
+def _calling_keras(source: Source, made: cst.FunctionDef, values: Mapping[str, str]) -> Change:
+    """Call Keras at the start of an `__init__` that does not."""
+    first = made.body.body[0]
+    if not isinstance(first, cst.SimpleStatementLine | cst.BaseCompoundStatement):
+        raise NotPatchableError("Its `__init__` is written in one line.")
+    line = f"super().__init__({', '.join(f'{name}={text}' for name, text in values.items())})"
+    if made.get_docstring() is not None:
+        return behind(source, first, [line])
+    start = source.span(first).start
+    return Change.insert(source.line_start(start), f"{source.indent(start)}{line}{source.newline}")
 
 
 def input_name(call: cst.Call) -> str | None:

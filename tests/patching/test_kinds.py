@@ -669,7 +669,12 @@ INNER = BARE.replace(
 
 @pytest.mark.parametrize(
     ("text", "call"),
-    [(PYDATASET, "super().__init__("), (BARE, "fit(Rows("), (INNER, "fit(Rows(")],
+    [
+        (PYDATASET, "super().__init__("),
+        (BARE, "fit(Rows("),
+        (INNER, "fit(Rows("),
+        (f"{BARE}model.evaluate(Rows())\n", "(Rows("),
+    ],
 )
 def test_workers_are_given_where_a_pydataset_calls_keras_or_is_made(text: str, call: str) -> None:
     assert workers(text) == text.replace(call, f"{call}workers=16, max_queue_size=32")
@@ -689,9 +694,29 @@ def test_workers_are_given_where_a_base_of_the_file_calls_keras(body: str) -> No
     )
 
 
+@pytest.mark.parametrize(
+    "base", ["super(Rows, self).__init__(", "keras.utils.PyDataset.__init__(self"]
+)
+def test_workers_are_given_to_keras_however_it_is_called(base: str) -> None:
+    given = "workers=16, max_queue_size=32)"
+    after = f"{base}{', ' if base.endswith('self') else ''}{given}"
+    text = PYDATASET.replace("super().__init__()", f"{base})")
+    assert workers(text) == text.replace(f"{base})", after)
+
+
+@pytest.mark.parametrize("first", ["self.table = table", '"""Keep a table."""'])
+def test_keras_is_called_where_a_pydataset_does_not_call_it(first: str) -> None:
+    text = PYDATASET.replace("super().__init__()", first)
+    call = "        super().__init__(workers=16, max_queue_size=32)\n"
+    found = workers(text)
+    assert found.replace(call, "") == text
+    assert found.index(call) < found.index("self.table = table")
+    assert first not in found[found.index(call) :] or first.startswith("self")
+
+
 def test_workers_go_with_arguments_that_a_pydataset_hands_on() -> None:
     text = PYDATASET.replace("table):", "table, **kwargs):").replace("t__()", "t__(**kwargs)")
-    handed = 'super().__init__(**{"workers": 16, "max_queue_size": 32, **kwargs})'
+    handed = 'super().__init__(**{**kwargs, "workers": 16, "max_queue_size": 32})'
     assert workers(text) == text.replace("super().__init__(**kwargs)", handed)
 
 
