@@ -56,13 +56,24 @@ def traces(code: Sequence[Attribute]) -> int | None:
 def _rewritten(change: RewriteCall, others: Sequence[Attribute]) -> list[Attribute]:
     name, found = change.function.rpartition(".")[2], list[Attribute]()
     for function, attribute, other in others:
-        own = function.__code__
-        lines = {line for _, _, line in own.co_lines()}
-        if (own.co_filename, own.co_name) == (change.file, name) and change.line in lines:
+        parts = _with_comprehensions(function.__code__)
+        lines = {line for own in parts if own.co_name == name for _, _, line in own.co_lines()}
+        if function.__code__.co_filename == change.file and change.line in lines:
             found.append((function, attribute, other))
     if not found:
         raise NotReplayableError(f"The function `{change.function}` can't be exchanged.")
     return found
+
+
+_COMPREHENSIONS = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
+
+
+def _with_comprehensions(code: CodeType) -> Iterator[CodeType]:
+    """Yield a function's code, and that of comprehensions in it, which no function object has."""
+    yield code
+    for each in code.co_consts:
+        if isinstance(each, CodeType) and each.co_name in _COMPREHENSIONS:
+            yield from _with_comprehensions(each)
 
 
 _CALLED = 1_364_287_911

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
-from types import SimpleNamespace
+from types import CodeType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -146,10 +146,10 @@ PATCHED = "def rows(count):\n    for row in range(count):\n        yield row + 2
 Function = Callable[[int], Iterator[int]]
 
 
-def rows_of(path: Path) -> Function:
-    path.write_text(OWN, encoding="utf-8")
+def rows_of(path: Path, text: str = OWN) -> Function:
+    path.write_text(text, encoding="utf-8")
     names: dict[str, Function] = {}
-    exec(compile(OWN, str(path), "exec"), names)
+    exec(compile(text, str(path), "exec"), names)
     return names["rows"]
 
 
@@ -172,6 +172,23 @@ def test_functions_run_the_patched_code_while_they_are_told_to(
     change = RewriteCall("op", str(path), 3, "Data.rows")
     with attributes_set(*other_code([change], {str(path): text}, pytest.fail)):
         assert list(rows(2)) == expected
+    assert list(rows(2)) == [1, 2]
+
+
+@pytest.mark.parametrize("brackets", ["[]", "()"])
+def test_a_comprehension_runs_the_patched_code_of_its_function(
+    tmp_path: Path, brackets: str
+) -> None:
+    opened, closed = brackets
+    text = f"def rows(count):\n    yield from {opened}row + 1 for row in range(count){closed}\n"
+    path = tmp_path / "data.py"
+    rows = rows_of(path, text)
+    # Python 3.12 has no function of its own for a list.
+    inner = [one for one in rows.__code__.co_consts if isinstance(one, CodeType)]
+    name = f"rows.<locals>.{inner[0].co_name}" if inner else "rows"
+    files = {str(path): text.replace("+ 1", "+ 2")}
+    with attributes_set(*other_code([RewriteCall("op", str(path), 2, name)], files, pytest.fail)):
+        assert list(rows(2)) == [2, 3]
     assert list(rows(2)) == [1, 2]
 
 
