@@ -23,19 +23,17 @@ def exchanged(files: Mapping[str, str]) -> Iterator[tuple[FunctionType, str, Cod
     """Find the functions whose code differs in the changed files, by path, with the other code.
 
     Files differ within functions alone, so that these are the same in number and order. Functions
-    of the module that only a changed file has are defined: nothing of the script calls them.
+    of the module that only a changed file has are defined, and its imports made: nothing of the
+    script uses them.
     """
     for path, text in files.items():
         with tokenize.open(path) as file:
             own, changed = ast.parse(file.read()), ast.parse(text)
         name = path + _CHANGED
         linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-        there = {node.name for node in own.body if isinstance(node, ast.FunctionDef)}
-        added = [
-            node
-            for node in changed.body
-            if isinstance(node, ast.FunctionDef) and node.name not in there
-        ]
+        there = set(map(_added_as, own.body))
+        added = [node for node in changed.body if _added_as(node) not in there | {None}]
+        names = {name for node in added for name in _names(node)}
         changed.body = [node for node in changed.body if node not in added]
         before, after = functions_of(own, path), functions_of(changed, name)
         if [code.co_name for code in before] != [code.co_name for code in after]:
@@ -52,9 +50,23 @@ def exchanged(files: Mapping[str, str]) -> Iterator[tuple[FunctionType, str, Cod
             code = function.__code__
             found = others.get((code.co_name, code.co_firstlineno))
             if found is not None and found.co_freevars == code.co_freevars:
-                if not function.__globals__.keys() >= {node.name for node in added}:
+                if not function.__globals__.keys() >= names:
                     exec(definitions, function.__globals__)
                 yield function, "__code__", found
+
+
+def _added_as(statement: ast.stmt) -> str | None:
+    """Return the name of a function, or the text of an import; None for what no patch adds."""
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return ast.unparse(statement)
+    return statement.name if isinstance(statement, ast.FunctionDef) else None
+
+
+def _names(statement: ast.stmt) -> list[str]:
+    if isinstance(statement, ast.FunctionDef):
+        return [statement.name]
+    aliases = statement.names if isinstance(statement, ast.Import | ast.ImportFrom) else []
+    return [one.asname or one.name.partition(".")[0] for one in aliases]
 
 
 def functions_of(source: str | ast.Module, file: str) -> list[CodeType]:

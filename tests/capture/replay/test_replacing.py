@@ -161,8 +161,13 @@ def rows_of(path: Path, text: str = OWN) -> Function:
             "def more(row):\n    return row + 3\n\n\n" + PATCHED.replace("row + 2", "more(row)"),
             [3, 4],
         ),
+        (
+            "import math as m\n\n\ndef more(row):\n    return row + m.floor(4.5)\n\n\n"
+            + PATCHED.replace("row + 2", "more(row)"),
+            [4, 5],
+        ),
     ],
-    ids=["changed", "added"],
+    ids=["changed", "added", "added with an import"],
 )
 def test_functions_run_the_patched_code_while_they_are_told_to(
     tmp_path: Path, text: str, expected: list[int]
