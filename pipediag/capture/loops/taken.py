@@ -76,9 +76,14 @@ def _to_go(test: ast.expr, read: Read, names: Names) -> int | None:
     """Return by how much a counter lacks what a test compares it with; None for other tests."""
     match test:
         case ast.BoolOp(ast.And(), [given, ast.Compare(comparators=[limit]) as compared]):
-            # As in `if limit and step >= limit`, where there is a limit.
-            same = ast.unparse(limit) in ast.unparse(given)
-            return _to_go(compared, read, names) if same else None
+            # As in `if limit and step >= limit`, where 0 or None stands for no limit.
+            match given:
+                case ast.Compare(tested, [ast.Gt() | ast.IsNot()], [ast.Constant(value=0 | None)]):
+                    given = tested
+            most = read(given, names)
+            same = any(ast.dump(one) == ast.dump(given) for one in ast.walk(limit))
+            there = same and type(most) is int and most > 0
+            return _to_go(compared, read, names) if there else None
         case ast.Compare(left, [ast.GtE() | ast.Gt() | ast.Eq() as sign], [limit]):
             most, counted = read(limit, names), read(left, names)
             if type(most) is int and type(counted) is int:

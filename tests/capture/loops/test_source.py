@@ -176,6 +176,8 @@ TAKEN = [
     ("for step, batch in enumerate(data):\n    if step == MOST - 1:\n        break", 50),
     ("for step, batch in enumerate(data, 1):\n    if MOST and step >= MOST:\n        break", 50),
     ("for step, (x, y) in enumerate(data):\n    if step + 1 > MOST:\n        break", 51),
+    ("for step, batch in enumerate(data):\n    if MOST > 0 and step >= MOST - 1:\n        break", 50),
+    ("for step, _ in enumerate(data):\n    if MOST is not None and step == MOST:\n        break", 51),
     ("for batch in data:\n    done += 1\n    if done == MOST:\n        break", 47),
     ("for batch in data:\n    if done == MOST:\n        break\n    done += 1", 48),
     ("for step, batch in zip(range(MOST), data):\n    pass", 50),
@@ -189,6 +191,12 @@ UNBOUNDED = [
     "for step, batch in enumerate(data):\n    if batch >= 100:\n        break",
     "for step, batch in enumerate(data):\n    if step >= unknown:\n        break",
     "for step, batch in enumerate(data):\n    if short and step >= 9:\n        break",
+    # 0 stands for no limit.
+    "for step, batch in enumerate(data):\n    if none and step >= none:\n        break",
+    "for step, batch in enumerate(data):\n    if none > 0 and step >= none:\n        break",
+    # Conditions that have to do with the limit by their names alone.
+    "for step, batch in enumerate(data):\n    if LET_MOST and step >= MOST:\n        break",
+    "for step, batch in enumerate(data):\n    if done < MOSTLY and step >= MOST:\n        break",
     "for step, batch in enumerate(data):\n    if step >= 100:\n        log()",
     "for step, batch in enumerate(data):\n    if step % 100 == 99:\n        break",
     "for batch in data:\n    if done >= MOST:\n        break",  # which nothing counts
@@ -206,7 +214,8 @@ UNBOUNDED = [
 def test_the_batches_that_the_source_takes_of_its_data_at_most(
     tmp_path: Path, source: str, most: int | None
 ) -> None:
-    names = {"MOST": 50, "done": 3, "short": False, "islice": islice}
+    limits = {"MOST": 50, "none": 0, "LET_MOST": False, "MOSTLY": 1}
+    names = {**limits, "done": 3, "short": False, "islice": islice}
     assert told_at_trains(tmp_path, source, most_taken, **names) == most
 
 
