@@ -59,7 +59,7 @@ def _until_left(loop: ast.For, read: Read, names: Names) -> Iterator[int]:
 
 def _counters(loop: ast.For, read: Read, names: Names) -> dict[str, int]:
     """Return what counts the batches, with the values at the first one: the name that `enumerate`
-    sets, or one that each round adds 1 to."""
+    sets, or one that each round adds 1 to; none that anything else in the loop sets."""
     counters = {}
     for statement in loop.body:
         match statement:
@@ -69,7 +69,10 @@ def _counters(loop: ast.For, read: Read, names: Names) -> dict[str, int]:
         case ast.Call(args=[_, *start], keywords=[]), ast.Tuple(elts=[ast.Name(id=name), *_]):
             if called_name(loop.iter) == "enumerate":
                 counters[name] = read(start[0], names) if start else 0
-    return {name: first for name, first in counters.items() if type(first) is int}
+    nodes = [one for one in ast.walk(loop) if isinstance(one, ast.Name)]
+    stored = [one.id for one in nodes if isinstance(one.ctx, ast.Store)]
+    once = {name: first for name, first in counters.items() if stored.count(name) == 1}
+    return {name: first for name, first in once.items() if type(first) is int}
 
 
 def _to_go(test: ast.expr, read: Read, names: Names) -> int | None:

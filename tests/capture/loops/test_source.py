@@ -200,6 +200,9 @@ UNBOUNDED = [
     "for step, batch in enumerate(data):\n    if step >= 100:\n        log()",
     "for step, batch in enumerate(data):\n    if step % 100 == 99:\n        break",
     "for batch in data:\n    if done >= MOST:\n        break",  # which nothing counts
+    # A number in a row, which begins anew.
+    "for b in data:\n    done += 1\n    if bad:\n        done = 0\n    if done >= 9:\n        break",
+    "for done, batch in enumerate(data):\n    done = 0\n    if done >= 9:\n        break",
     "it = iter(data)\nwhile True:\n    step(next(it))",
     "it = iter(data)\nfor _ in range(200):\n    step(it)",
     "it = iter(data)\nfor _ in range(200):\n    step(next(it))\nstep(it)",
