@@ -113,18 +113,18 @@ def _is_next(call: ast.Call, name: str) -> bool:
 
 
 def _rounds_of(scope: ast.AST, at: int, made_at: int, read: Read, names: Names) -> int | None:
-    """Return the rounds of the `for` loops around a line, but not around where the iterator is
-    made."""
-    rounds = 1
+    """Return the rounds of the `for` loop around a line that is not around where the iterator is
+    made; None where there are several: the outer one may be that of epochs."""
+    rounds, looped = 1, False
     for node in around(scope, at):
         if made_at in lines_of(node):
             continue
         match node:
             case ast.For() if in_body(node, at):
                 rounds_of_it = read(node.iter, names)
-                if type(rounds_of_it) is not range:
+                if type(rounds_of_it) is not range or looped:
                     return None
-                rounds *= len(rounds_of_it)
+                rounds, looped = len(rounds_of_it), True
             case ast.With() | ast.Assign() | ast.AnnAssign() | ast.AugAssign() | ast.Expr():
                 pass
             case ast.stmt() | ast.ListComp() | ast.GeneratorExp() | ast.Lambda():

@@ -176,14 +176,13 @@ TAKEN = [
     ("for step, batch in enumerate(data):\n    if step == MOST - 1:\n        break", 50),
     ("for step, batch in enumerate(data, 1):\n    if MOST and step >= MOST:\n        break", 50),
     ("for step, (x, y) in enumerate(data):\n    if step + 1 > MOST:\n        break", 51),
-    ("for step, batch in enumerate(data):\n    if MOST > 0 and step >= MOST - 1:\n        break", 50),
-    ("for step, _ in enumerate(data):\n    if MOST is not None and step == MOST:\n        break", 51),
+    ("for step, _ in enumerate(data):\n    if MOST > 0 and step >= MOST - 1:\n        break", 50),
+    ("for i, _ in enumerate(data):\n    if MOST is not None and i == MOST:\n        break", 51),
     ("for batch in data:\n    done += 1\n    if done == MOST:\n        break", 47),
     ("for batch in data:\n    if done == MOST:\n        break\n    done += 1", 48),
     ("for step, batch in zip(range(MOST), data):\n    pass", 50),
     ("for batch in islice(data, MOST):\n    pass", 50),
     ("it = iter(data)\nfor _ in range(200):\n    loss += step(next(it))", 200),
-    ("it = iter(data)\nfor _ in range(3):\n    for _ in range(MOST):\n        next(it)", 150),
     ("for _ in range(3):\n    it = iter(data)\n    for _ in range(MOST):\n        next(it)", 50),
     ("it = iter(data)\nfirst = next(it)\nfor _ in range(MOST):\n    next(it)", 51),
 ]
@@ -201,8 +200,10 @@ UNBOUNDED = [
     "for step, batch in enumerate(data):\n    if step % 100 == 99:\n        break",
     "for batch in data:\n    if done >= MOST:\n        break",  # which nothing counts
     # A number in a row, which begins anew.
-    "for b in data:\n    done += 1\n    if bad:\n        done = 0\n    if done >= 9:\n        break",
+    "for _ in data:\n    done += 1\n    if x:\n        done = 0\n    if done >= 9:\n        break",
     "for done, batch in enumerate(data):\n    done = 0\n    if done >= 9:\n        break",
+    # The outer loop may be that of epochs.
+    "it = iter(data)\nfor _ in range(3):\n    for _ in range(MOST):\n        next(it)",
     "it = iter(data)\nwhile True:\n    step(next(it))",
     "it = iter(data)\nfor _ in range(200):\n    step(it)",
     "it = iter(data)\nfor _ in range(200):\n    step(next(it))\nstep(it)",
