@@ -271,9 +271,12 @@ def passes_over_data(session: Session) -> float | None:
     return 2 if several else None
 
 
-def passes_of_an_epoch(session: Session) -> float | None:
+def passes_of_an_epoch(session: Session, own_steps: float | None = None) -> float | None:
     """Return how often an epoch reads what an endless `repeat` repeats, or the data of a `fit` that
-    reads a part of it in each; None where it is read once, and where that is not known."""
+    reads a part of it in each; None where it is read once, and where that is not known.
+
+    `own_steps` are those of an epoch of the script's own loop, which may leave its data early.
+    """
     loop, last = session.diagnosed_loop(), last_operation(session)
     path = list(chain(session.ops, last))
     kinds = [op.kind for op in path]
@@ -286,7 +289,8 @@ def passes_of_an_epoch(session: Session) -> float | None:
         return 1.0 / math.ceil(held / part) if 0 < part < held else None
     at = kinds.index("repeat")
     endless = path[at].parameters.get("count") in (None, -1)
-    steps = loop.keras.steps_per_epoch if loop.keras is not None else last.cardinality
+    own_steps = own_steps or last.cardinality
+    steps = loop.keras.steps_per_epoch if loop.keras is not None else own_steps
     rows = loop.batch_size if {*BATCHING}.isdisjoint(kinds[at:]) else 1
     numbers = steps or 0, rows or 0, path[at + 1].cardinality or 0
     if not endless or min(numbers) <= 0 or not {*_CHANGES_COUNT}.isdisjoint(kinds[:at]):
@@ -294,18 +298,20 @@ def passes_of_an_epoch(session: Session) -> float | None:
     return numbers[0] * numbers[1] / numbers[2]
 
 
-def passes_by_repeats(session: Session, op: Operation) -> float:
+def passes_by_repeats(session: Session, op: Operation, own_steps: float | None = None) -> float:
     """Return how often an epoch reads what the operation makes, by the finite repeats behind it; 1
-    where that is not known."""
+    where that is not known. `own_steps` are those of an epoch of the script's own loop."""
     behind, last, keras = downstream(session, op), last_operation(session), session.keras
     if any(one.kind in ("take", "take_while", "zip") for one in behind):
         return 1.0
     counts = (one.parameters.get("count") for one in behind if one.kind == "repeat")
     factor = math.prod(count for count in counts if isinstance(count, int) and count > 0)
-    steps, held = keras.steps_per_epoch if keras is not None else None, last and last.cardinality
+    steps = keras.steps_per_epoch if keras is not None else own_steps
     if factor == 1 or not steps:
         return factor
-    return factor * min(1.0, steps / held) if held and held > 0 else 1.0
+    if last is not None and last.cardinality is not None and last.cardinality > 0:
+        return factor * min(1.0, steps / last.cardinality)
+    return 1.0 if keras is not None else factor
 
 
 def uses(function: RecordedFunction | None, family: frozenset[str]) -> list[str]:

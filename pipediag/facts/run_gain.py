@@ -427,8 +427,8 @@ def epochs_of_gain(session: Session, run: Run, finding: Finding | None = None) -
     """Return the number of epochs over which a cache's gain is taken, at least 1; of a cache that
     each `fit` fills anew, the epochs of one.
 
-    None where only some steps were seen of an unknown number of epochs: the gain is then that of
-    steps behind the first epoch.
+    None where only some steps were seen of an unknown number of epochs, or an unknown part of what
+    is repeated without end: the gain is then that of steps behind the first epoch.
     """
     epochs = run.epochs if run.scope == "run" else passes_over_data(session)
     loop = session.diagnosed_loop()
@@ -438,17 +438,24 @@ def epochs_of_gain(session: Session, run: Run, finding: Finding | None = None) -
     keras, edit = session.keras, finding.edit if finding is not None else None
     if keras is not None and edit is not None and edit.each_round:
         epochs = keras.epochs
-    if run.scope == "run" and epochs is not None:
-        # Behind an endless `repeat`, an epoch ends where it is told to.
-        epochs *= passes_of_an_epoch(session) or _repeated(session, edit)
-    return None if run.scope != "run" and epochs is None else max(1.0, epochs or 1.0)
+    if run.scope != "run":
+        return None if epochs is None else max(1.0, epochs)
+    epochs, own_steps = epochs or 1.0, None
+    if keras is None:
+        counts = [row.count or 0 for row in rows_of_loop(session, "steps")]
+        own_steps = max(counts, default=0) / epochs or None
+    # Behind an endless `repeat`, an epoch ends where it is told to.
+    passes = passes_of_an_epoch(session, own_steps)
+    if passes is None and keras is None and passes_over_data(session) == inf:
+        return None
+    return max(1.0, epochs * (passes or _repeated(session, edit, own_steps)))
 
 
-def _repeated(session: Session, edit: Edit | None) -> float:
+def _repeated(session: Session, edit: Edit | None, own_steps: float | None) -> float:
     """Return how often an epoch reads what the edit's cache holds, as far as repeats say so."""
     places = (one.after for one in (edit.changes if edit is not None else ()) if adds_cache(one))
     ops = [op for op in map(session.operation, places) if op is not None]
-    return max((passes_by_repeats(session, op) for op in ops), default=1.0)
+    return max((passes_by_repeats(session, op, own_steps) for op in ops), default=1.0)
 
 
 def _fills_the_loops_cache(finding: Finding | None) -> bool:

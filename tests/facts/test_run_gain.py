@@ -24,7 +24,7 @@ from pipediag.session.trials import Basis, Combined, Trial
 from pipediag.vocabulary import RunPartName, RunScope
 from tests.factories import make_finding, make_keras, make_loop, make_session, make_steps
 from tests.ledgers import make_gain, make_part, make_run, validation
-from tests.records import make_breakdown, make_operation, make_pipeline
+from tests.records import SCRIPT, make_breakdown, make_operation, make_pipeline
 from tests.rules.sessions import batch, session_of, source
 
 
@@ -264,6 +264,44 @@ def test_the_pass_that_fills_a_cache_is_one_of_those_that_a_repeat_makes(
         batch(cardinality=length),
         loops=[make_loop(keras=make_keras(epochs=epochs, steps_per_epoch=steps_per_epoch))],
         run=make_run(epochs_planned=epochs),
+    )
+    gain = gain_for_run(session, cached())
+    assert (gain and gain.before_s - gain.after_s) == (saved_s and pytest.approx(saved_s))
+
+
+@pytest.mark.parametrize(
+    ("count", "rows", "length", "steps", "epochs", "saved_s"),
+    [
+        # An endless repeat: 0.32 passes over 10,000 examples; 4, in one epoch or several; unknown.
+        (None, 10_000, -1, 100, 1, None),
+        (None, 10_000, -1, 1250, 1, 37.5),
+        (None, 10_000, -1, 1250, 10, 37.5),
+        (None, 10_000, -1, 1250, None, 37.5),
+        (None, None, -1, 1250, 1, 50.0),
+        (None, 10_000, -1, None, 1, 50.0),
+        # One that ends, of which 0.32 passes were taken, 4, all, and an unknown part.
+        (10, 10_000, 3125, 100, 1, None),
+        (10, 10_000, 3125, 1250, 1, 37.5),
+        (10, 10_000, 3125, 3125, 1, 45.0),
+        (10, None, None, 3125, 1, 45.0),
+    ],
+)
+def test_the_passes_of_a_loop_of_the_scripts_own_are_those_of_the_steps_that_it_takes(
+    count: int | None,
+    rows: int | None,
+    length: int | None,
+    steps: int | None,
+    epochs: int | None,
+    saved_s: float | None,
+) -> None:
+    part = make_part("steps", 100.0, file=SCRIPT, line=20, loop_id="loop_0", count=steps)
+    session = session_of(
+        source(),
+        make_operation("op2", "map", cardinality=rows),
+        make_operation("again", "repeat", parameters={"count": count}),
+        batch(cardinality=length),
+        loops=[make_loop(keras=None, planned_rounds=1)],
+        run=make_run(parts=[part], epochs_planned=epochs, epochs_seen=epochs),
     )
     gain = gain_for_run(session, cached())
     assert (gain and gain.before_s - gain.after_s) == (saved_s and pytest.approx(saved_s))
