@@ -140,13 +140,16 @@ class Amounts:
     waits_ns: dict[str, list[int]] = field(default_factory=dict)
     """Waits for first batches by loop, where the step itself asks for them: of each epoch but the
     first, and but those in whose first step a function was built."""
+    out_of_first_ns: dict[str, int] = field(default_factory=dict)
+    """Time that was moved out of the steps of the first epoch, by loop: a wait, or building."""
 
-    def move(self, ns: int, source: Place, target: Place) -> None:
-        """Move time from one place to another, at most as much as is there."""
+    def move(self, ns: int, source: Place, target: Place) -> int:
+        """Move time from one place to another, at most as much as is there, and return how much."""
         moved = max(0, min(ns, self.ns.get(source, 0)))
         if moved:
             self.ns[source] -= moved
             self.ns[target] = self.ns.get(target, 0) + moved
+        return moved
 
 
 def amounts_of(
@@ -222,7 +225,8 @@ def _settle(
         amounts.move(round(min(call.ns, step_ns)), call.place, steps)
     if recording.environment.keras_backend == "jax" and not built and loop.first_step_ns:
         place = Place("compile", "the step of `fit`", loop.file, loop.line)
-        amounts.move(round(loop.first_step_ns - step_ns), steps, place)
+        moved = amounts.move(round(loop.first_step_ns - step_ns), steps, place)
+        amounts.out_of_first_ns[loop.id] = amounts.out_of_first_ns.get(loop.id, 0) + moved
 
 
 def _settle_evaluation(amounts: Amounts, loop: RecordedLoop) -> None:
@@ -262,7 +266,8 @@ def _settle_waits(
             first_ns = min(first_ns, max(waits))
         first_ns = min(first_ns, built[0].ns)
         built[0].ns -= first_ns
-    amounts.move(first_ns, built[0].place if built else steps, starts)
+    moved = amounts.move(first_ns, built[0].place if built else steps, starts)
+    amounts.out_of_first_ns[loop.id] = 0 if built else moved
     amounts.count[starts] = len(waits) + 1
 
 

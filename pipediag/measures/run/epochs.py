@@ -90,12 +90,12 @@ class Epochs:
     def ends_seen(self) -> int:
         return max(0, len(self.steps_ns) - 1)
 
-    def longer_at_first_ns(self, usual_ns: float, wait_ns: float = 0.0) -> int:
+    def longer_at_first_ns(self, usual_ns: float, moved_ns: int) -> int:
         """Return what the first epoch took more than usual ones do, once it has ended: its time in
-        steps, without a wait that is among them."""
-        if not self.ends_seen or self.steps_ns[0] - wait_ns < _LEAST_LONGER * usual_ns:
+        steps, without what is among them and has a place of its own, as a wait or building."""
+        if not self.ends_seen or self.steps_ns[0] - moved_ns < _LEAST_LONGER * usual_ns:
             return 0
-        return round(self.steps_ns[0] - wait_ns - usual_ns)
+        return round(self.steps_ns[0] - moved_ns - usual_ns)
 
     def are_interrupted_within(
         self, loop: RecordedLoop, epoch_ns: float, epochs_counted: float

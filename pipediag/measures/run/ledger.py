@@ -252,8 +252,12 @@ def settle_cache_fill(
     per_epoch = loop.keras.steps_per_epoch if loop.keras else None
     # The last epoch may have been cut short.
     whole = epochs.steps_ns[1:-1] or epochs.steps_ns[1:]
-    usual_ns = per_epoch * step_ns / loop.batches_per_call if per_epoch else float(median(whole))
-    longer_ns = epochs.longer_at_first_ns(usual_ns)
+    # These have a place of their own by now.
+    waits = amounts.waits_ns.get(loop.id) or [0]
+    seen_ns = median(whole) - sum(waits) / len(waits)
+    usual_ns = per_epoch * step_ns / loop.batches_per_call if per_epoch else seen_ns
+    moved_ns = amounts.out_of_first_ns.get(loop.id, 0) if epochs.trainings == 1 else 0
+    longer_ns = epochs.longer_at_first_ns(usual_ns, moved_ns)
     if longer_ns:
         place = Place("steps", WHAT, cache.file, cache.line, loop.id)
         amounts.move(longer_ns, steps_of(loop), place)

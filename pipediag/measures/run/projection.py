@@ -292,7 +292,8 @@ class Projection:
         whole = projected([max(0, round(ns - wait)) for ns in self.epochs.whole_ns], count)
         few = len(self.epochs.whole_ns) < FEWEST_FOR_INTERVAL
         scattered = steady.share(whole.ns / steady.ns) if few else whole
-        first = 0 if self.epochs.starts_ns else self._starts()[0]
+        first = self.amounts.out_of_first_ns.get(self.loop.id, 0)
+        first = first if self.epochs.trainings == 1 else round(wait)
         self.longer_ns = self.epochs.longer_at_first_ns(whole.ns / count, first)
         return Projected(whole.ns, steady.count, scattered.limits_ns)
 

@@ -318,6 +318,48 @@ def test_what_a_slow_first_epoch_took_more_comes_once(
     assert row(report, "steps").count == 20 * rounds * 200
 
 
+@pytest.mark.parametrize(
+    ("kind", "outcome", "steps_s"), [("map", "stopped", 20.0), ("cache", "finished", 7.0)]
+)
+def test_what_jax_compiles_in_a_first_epoch_is_no_part_of_its_slow_steps(
+    kind: str, outcome: ScriptOutcome, steps_s: float
+) -> None:
+    run = Written()
+    run.span("script", 0.0, None)
+    run.span("fit", 0.0, None, "fit", FIT_LINE)
+    start_s = 0.0
+    for took_s in (8.0, 2.0, 2.0, 1.0):
+        run.epoch(start_s, start_s + 0.5, start_s + 0.5 + took_s)
+        start_s += took_s + 1.0
+    loop = fit_loop(epochs=10, iterators=4, steps=700, first_step_ns=ns(6.0))
+    recording = recording_of(loop, operations=[make_recorded_operation("op3", kind)])
+    environment = replace(recording.environment, keras_backend="jax")
+    report = ledger(run, replace(recording, environment=environment), start_s - 0.5, outcome)
+
+    assert row(report, "compile", "the step of `fit`").seconds == pytest.approx(5.99)
+    assert row(report, "steps").seconds == pytest.approx(steps_s, abs=0.1)
+
+
+@pytest.mark.parametrize("built", [False, True])
+def test_a_wait_for_a_first_batch_that_is_in_no_step_is_not_taken_off_a_slow_first_epoch(
+    built: bool,
+) -> None:
+    """Its steps ask for their batches themselves, for the first one perhaps as they are built."""
+    run = Written()
+    run.span("script", 0.0, None)
+    now_s = 0.0
+    for waited_s, took_s in ((3.0, 7.0), (0.0, 2.0), (0.0, 2.0), (0.0, 1.0)):
+        run.span("iterator", now_s, now_s + 0.5, "loop1")
+        run.steps(now_s + 0.5, now_s + 0.5 + waited_s + took_s)
+        if built and waited_s:
+            run.span("first_call", now_s + 0.5, now_s + 0.5 + waited_s, "step", 40)
+        now_s += 1.0 + waited_s + took_s
+    loop = own_loop(planned_rounds=10, iterators=4, steps=700, data_steps=200, fill_ns=ns(3.0))
+    report = ledger(run, recording_of(loop), now_s - 0.5, "stopped")
+
+    assert row(report, "steps").seconds == pytest.approx(7.0 + 9 * 2.0, abs=0.1)
+
+
 @pytest.mark.parametrize(("planned", "scope"), [(1000, "run"), (None, "epoch")])
 def test_what_interrupts_an_epoch_comes_as_often_as_it_came_in_its_steps(
     planned: int | None, scope: str
