@@ -382,3 +382,10 @@ class RecordedLoop(LoopFacts):
     data_steps: int | None = None
     """Batches of its dataset, or those that its own loop takes of them: where the dataset tells its
     length, or the source tells where the loop leaves it."""
+
+    @property
+    def exceeds_data_steps(self) -> bool:
+        """Return True if the script's own loop took more than `data_steps` of its data: that was
+        the limit of a first call, and later ones have another or none."""
+        most = self.iterators * self.data_steps if self.data_steps else self.steps
+        return self.kind != "keras" and self.steps > most

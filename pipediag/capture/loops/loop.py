@@ -210,7 +210,7 @@ class Loop:
         if record.kind == "keras":
             epoch, epochs = record.epoch_steps, record.keras.epochs if record.keras else None
             return epoch * epochs if epoch and epochs and epochs > 1 else None
-        epoch = record.epoch_steps or record.data_steps
+        epoch = record.epoch_steps or (None if record.exceeds_data_steps else record.data_steps)
         return epoch * record.planned_rounds if epoch and record.planned_rounds else None
 
     @property

@@ -145,12 +145,16 @@ def _batches_of_an_epoch(
     root = next((op for op in recording.operations if op.id == loop.root_op_id), None)
     held = root.cardinality if root is not None else None
     length, ended = loop.data_steps or held, loop.iterators - 1 - loop.iterators_in_trials
+    steps = loop.steps
+    if loop.exceeds_data_steps:
+        # The first epoch was that of a call with a limit of its own.
+        length, ended, steps = held, ended - 1, steps - (loop.data_steps or 0)
     if length is None or length <= 0:
         return None
-    if loop.kind == "keras" or ended < 1 or not step.ns or loop.steps >= ended * length:
+    if loop.kind == "keras" or ended < 1 or not step.ns or steps >= ended * length:
         return length
     of_last = epochs.steps_ns[-1] / step.ns * loop.batches_per_call
-    return max(1, round((loop.steps - of_last) / ended))
+    return max(1, round((steps - of_last) / ended))
 
 
 @dataclass

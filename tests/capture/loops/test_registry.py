@@ -282,6 +282,10 @@ OWN = {"kind": "eager"}
         ({**OWN, "planned_rounds": 4, "data_steps": 12}, None, None, 38),
         ({**OWN, "planned_rounds": 1, "data_steps": 12}, None, None, 2),
         ({**OWN, "planned_rounds": 1, "data_steps": 9}, None, None, None),
+        # Two epochs were begun; where they had more batches, only a first call was limited.
+        ({**OWN, "planned_rounds": 4, "data_steps": 5, "iterators": 2}, None, None, 10),
+        ({**OWN, "planned_rounds": 4, "data_steps": 4, "iterators": 2}, None, None, None),
+        ({**OWN, "planned_rounds": 4, "data_steps": 4, "iterators": 2}, 9, None, 26),
     ],
 )
 def test_what_tells_the_steps_that_are_left(
