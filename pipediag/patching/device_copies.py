@@ -6,16 +6,30 @@ Nothing may follow such a copy, and it hides how many batches there are: variabl
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 import libcst as cst
 
 from pipediag.patching.chains import argument
-from pipediag.patching.evaluation_data import NO_DATASETS
+from pipediag.patching.evaluation_data import NO_DATASETS, origins
+from pipediag.patching.factories import OPERATIONS
 from pipediag.patching.sites import iterated_data, uses_in
-from pipediag.patching.source import Change, NotPatchableError, Source, called, only
+from pipediag.patching.source import (
+    Change,
+    NotPatchableError,
+    Source,
+    called,
+    name_of,
+    only,
+    receiver,
+    walk,
+)
 from pipediag.session.loops import Loop
 
 _Data = cst.Name | cst.Attribute | cst.Subscript | cst.Call
+_Binding = cst.AssignTarget | cst.AnnAssign | cst.AugAssign | cst.For | cst.NamedExpr | cst.AsName
+_DEPTH = 8
+"""Most names and functions that hand the data on to one another."""
 
 
 def with_copies_ahead(
@@ -33,11 +47,90 @@ def with_copies_ahead(
     read += [data for data in fits if data is not None]
     whole = only(read, f"Line {loop.line} reads the data of {len(read)} loops.")
     data, calls = iterated_data(whole), {called(one) for one in source.all(cst.Call, whole)}
-    if not isinstance(data, _Data) or not calls.isdisjoint(NO_DATASETS):
-        raise NotPatchableError("What the loop reads is perhaps no dataset.")
+    files = [source, *others]
     function = source.around(data, cst.FunctionDef)
     if function is not None and isinstance(data, cst.Name) and source.is_parameter(data):
-        uses = sum(len(uses_in(where, source, function)) for where in (source, *others))
+        uses = sum(len(uses_in(where, source, function)) for where in files)
         if uses != 1:
             raise NotPatchableError(f"`{function.name.value}` is given data in {uses} places.")
+    # A `for` goes through anything; what Keras reads in a loop of its own is a dataset.
+    known = loop.kind == "keras" or _is_dataset(files, source, data)
+    if not isinstance(data, _Data) or not calls.isdisjoint(NO_DATASETS) or not known:
+        raise NotPatchableError("What the loop reads is perhaps no dataset.")
     return [Change.insert(source.span(data).end, call)]
+
+
+def _is_dataset(
+    files: Sequence[Source],
+    source: Source,
+    value: cst.BaseExpression | None,
+    place: int | None = None,
+    depth: int = 0,
+) -> bool:
+    """Return True if the source shows that a value, or that at its place in a tuple, is a dataset:
+    a recorded operation has made it, or the program hands it on from there."""
+
+    def is_one(where: Source, part: cst.BaseExpression | None, at: int | None = None) -> bool:
+        return depth < _DEPTH and _is_dataset(files, where, part, at, depth + 1)
+
+    if isinstance(value, cst.Tuple) and place is not None and place < len(value.elements):
+        return is_one(source, value.elements[place].value)
+    if isinstance(value, cst.Call) and (name := called(value)) is not None:
+        if source.span(name_of(value)).start in source.anchors.values():
+            return place is None
+        if name in OPERATIONS | {"apply"} and isinstance(value.func, cst.Attribute):
+            return is_one(source, receiver(value), place)
+        returned = [
+            (where, one.value)
+            for where in files
+            for one in where.all(cst.Return)
+            if (function := where.around(one, cst.FunctionDef)) and function.name.value == name
+        ]
+        return bool(returned) and all(is_one(*one, place) for one in returned)
+    bindings = _bindings(source, value) if isinstance(value, cst.Name) else []
+    if isinstance(value, cst.Name) and bindings:
+        known = (is_one(source, *_given(source, value.value, one)) for one in bindings)
+        return place is None and all(known)
+    given = list[tuple[Source, cst.BaseExpression]]()
+    if isinstance(value, cst.Name | cst.Attribute):
+        with suppress(NotPatchableError):
+            given = origins(files, source, value)
+    return bool(given) and all(is_one(*one, place) for one in given)
+
+
+def _bindings(source: Source, name: cst.Name) -> list[_Binding]:
+    """Return what may have given a variable its value: the last such place that is always run
+    before, and those behind it that are under a condition."""
+    around, start = [*source.ancestors(name)], source.span(name).start
+    own = [one for one in around if isinstance(one, cst.FunctionDef)]
+    innermost, found = (*own, None)[0], list[_Binding]()
+    for scope in [*own, None]:
+        for one in walk(scope.body if scope is not None else source.module):
+            if not isinstance(one, _Binding) or source.around(one, cst.FunctionDef) is not scope:
+                continue
+            target = one.name if isinstance(one, cst.AsName) else one.target
+            later = source.span(target).end > start or source.around(one, cst.Assign) in around
+            if name.value in source.names_in(target) and not (later and scope is innermost):
+                line = source.around(one, cst.SimpleStatementLine)
+                always = line is not None and source.parent(line) in around
+                found = [one] if always else [*found, one]
+        if found or (scope is not None and source.is_parameter(name)):
+            break
+    return found
+
+
+def _given(
+    source: Source, name: str, binding: _Binding
+) -> tuple[cst.BaseExpression | None, int | None]:
+    """Return the value of `name = value`, or with its place that of `a, name = value`."""
+    above = source.parent(binding)
+    match binding, above:
+        case cst.AnnAssign(target=cst.Name(), value=value), _:
+            return value, None
+        case cst.AssignTarget(target=cst.Name()), cst.Assign(value=value):
+            return value, None
+        case cst.AssignTarget(target=cst.Tuple(elements=parts)), cst.Assign(value=value):
+            names = [source.code(one.value) for one in parts if isinstance(one, cst.Element)]
+            if name in names and len(names) == len(parts):
+                return value, names.index(name)
+    return None, None

@@ -113,7 +113,7 @@ def _cached(
         return source, [Change.insert(source.span(data).end, ".cache()")]
     if depth >= _DEPTH:
         raise NotPatchableError("Too many functions hand on the data of the evaluation.")
-    given = _origins(files, source, data)
+    given = origins(files, source, data)
     if len(given) == 1:
         return _cached(files, *given[0], depth + 1, wanted)
     cached = [_cached(files, *one, depth + 1, f"{one[0].code(one[1])}_cached") for one in given]
@@ -190,7 +190,7 @@ _Given = list[tuple[Source, cst.BaseExpression]]
 """Expressions that callers hand on, with their files."""
 
 
-def _origins(files: Sequence[Source], source: Source, data: cst.BaseExpression) -> _Given:
+def origins(files: Sequence[Source], source: Source, data: cst.BaseExpression) -> _Given:
     """Return what callers give for a parameter, or what a class gives an attribute of `self`."""
     function = source.around(data, cst.FunctionDef)
     if isinstance(data, cst.Attribute) and function is not None:

@@ -15,7 +15,7 @@ CALL_THEIR_FUNCTION = frozenset(
 )
 """Methods of a dataset that call the given function while the pipeline is built."""
 _TAKE_A_FUNCTION = CALL_THEIR_FUNCTION | {"bucket_by_sequence_length", "reduce"}
-_OPERATIONS = _TAKE_A_FUNCTION | frozenset(
+OPERATIONS = _TAKE_A_FUNCTION | frozenset(
     "batch cache concatenate enumerate padded_batch prefetch ragged_batch rebatch repeat shard "
     "shuffle skip snapshot sparse_batch take unbatch unique window with_options zip".split()
 )
@@ -227,7 +227,7 @@ def _generators(source: Source, function: cst.FunctionDef) -> list[cst.FunctionD
 
 def _is_operation(node: cst.CSTNode) -> TypeGuard[cst.Call]:
     is_method = isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute)
-    return is_method and called(node) in _OPERATIONS
+    return is_method and called(node) in OPERATIONS
 
 
 def _compares_alone(call: cst.Call) -> bool:
@@ -352,5 +352,5 @@ def _innermost(value: cst.BaseExpression) -> cst.BaseExpression:
 
 
 def _root(value: cst.BaseExpression | None) -> str | None:
-    found = _innermost(value) if value and called(value) in _OPERATIONS else None
+    found = _innermost(value) if value and called(value) in OPERATIONS else None
     return found.value if isinstance(found, cst.Name) else None

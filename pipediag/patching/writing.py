@@ -190,7 +190,7 @@ def _copy_ahead(workspace: Workspace, change: edits.Insert) -> None:
     source = workspace.source(loop.file)
     copy = f"{source.needed_tensorflow()}.data.experimental.{_TO_DEVICE}"
     call = f".apply({copy}({change.parameters.get('device')!r}))"
-    files = workspace.other_files(source.path)
+    files = [workspace.source(one.path) for one in workspace.other_files(source.path)]
     workspace.change(source, with_copies_ahead(source, loop, call, files))
 
 

@@ -193,16 +193,26 @@ def test_a_change_is_written(text: str, changes: tuple[Change, ...], old: str, n
 AHEAD = Insert("batch", "prefetch_to_device", {"device": "/gpu:0"})
 APPLIED = ".apply(tf.data.experimental.prefetch_to_device('/gpu:0'))"
 OWN_LOOP = ONE_LINE.replace("for batch in ds:\n    step(batch)\n", "")
+MADE = OWN_LOOP.replace("ds = ", "def made():\n    ds = ").rstrip() + "\n    return ds, 9\n"
+IN_DS, IN_MADE = (("in ds:", f"in ds{APPLIED}:"), ("in made():", f"in made(){APPLIED}:"))
 
 
 def copied_ahead(text: str, **seen: Any) -> tuple[Patch, str]:
     """The patch of a script, for the loop that is marked in it."""
+
+    def read(path: str) -> bytes:
+        if path != SCRIPT:
+            raise NotPatchableError("There is one file.")
+        return text.encode()
+
     session = session_of(text, *ops(text))
     if "for " in text:
         own = {"kind": "eager", "keras": None, **seen}
-        session = session.but(loops=[make_loop(file=SCRIPT, line=line_of(text, "for "), **own)])
+        session = session.but(
+            loops=[make_loop(file=SCRIPT, line=line_of(text, "batch in "), **own)]
+        )
     edit = Edit("edit", "an edit", (AHEAD, CACHE))
-    made, contents = make_patch(session, [edit], lambda _: text.encode())
+    made, contents = make_patch(session, [edit], read)
     return made, contents.get(SCRIPT, b"").decode()
 
 
@@ -220,6 +230,27 @@ def copied_ahead(text: str, **seen: Any) -> tuple[Patch, str]:
             f"{OWN_LOOP}def train(x):\n    for batch in x:\n        step(batch)\n\n\ntrain(ds)\n",
             "in x:",
             f"in x{APPLIED}:",
+        ),
+        (
+            ONE_LINE.replace(
+                "for b", "if few:\n    ds = ds.take(9)\nfor epoch in epochs:\n  for b"
+            ),
+            "in ds:",
+            f"in ds{APPLIED}:",
+        ),
+        (
+            f"{OWN_LOOP}def train():\n    for batch in ds:\n        step(batch)\n\n\ntrain()\n",
+            "in ds:",
+            f"in ds{APPLIED}:",
+        ),
+        (f"{MADE}\n\nds, info = made()\nfor batch in ds:\n    step(batch)\n", *IN_DS),
+        (f"{MADE}\n\nfor batch in made():\n    step(batch)\n".replace(", 9", ""), *IN_MADE),
+        (
+            f"{OWN_LOOP}class Trainer:\n    def __init__(self, data):\n        self.data = data\n\n"
+            "    def train(self):\n        for batch in self.data:\n            step(batch)\n\n\n"
+            "Trainer(ds).train()\n",
+            "in self.data:",
+            f"in self.data{APPLIED}:",
         ),
     ],
 )
@@ -242,6 +273,22 @@ def test_a_copy_to_the_device_is_the_last_that_a_loop_reads_through(
             "def run(x):\n    for batch in x:\n        step(batch)\n\n\nrun(ds)\nrun([1])\n",
             {},
             "in 2 places",
+        ),
+        ("bar = tqdm(ds)\nfor batch in bar:\n    step(batch)\n", {}, "no dataset"),
+        ("with tqdm(ds) as bar:\n    for batch in bar:\n        step(batch)\n", {}, "no dataset"),
+        ("it = ds.as_numpy_iterator()\nfor batch in it:\n    step(batch)\n", {}, "no dataset"),
+        ("for batch in track(ds):\n    step(batch)\n", {}, "no dataset"),
+        ("for batch in tfds.as_numpy(ds):\n    step(batch)\n", {}, "no dataset"),
+        ("if shown:\n    ds = tqdm(ds)\nfor batch in ds:\n    step(batch)\n", {}, "no dataset"),
+        (
+            "def run(x):\n    for batch in x:\n        step(batch)\n\n\nrun(tqdm(ds))\n",
+            {},
+            "no dataset",
+        ),
+        (
+            "def shown():\n    return tqdm(ds)\n\n\nfor batch in shown():\n    step(batch)\n",
+            {},
+            "no dataset",
         ),
     ],
 )
