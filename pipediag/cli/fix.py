@@ -17,6 +17,7 @@ from pipediag.interrupts import INTERRUPTS
 
 if TYPE_CHECKING:
     from pipediag.runner.native_runs import Said
+    from pipediag.runner.patched_analysis import PatchedAnalysis
     from pipediag.session.findings import LeftOut, Patch
     from pipediag.session.ledger import RunGain
     from pipediag.session.model import Session
@@ -97,10 +98,11 @@ def command(
     from pipediag.facts.promise import promised
     from pipediag.patching.making import measured_files, patched_files, write_files
 
-    contents, promise = patched_files(loaded, patch), promised(loaded)
+    contents, promise, analysed = patched_files(loaded, patch), promised(loaded), [loaded]
     if again:
-        contents, promise = _analysed_again(loaded, contents, path)
-    status = _verify(loaded, contents, rounds, promise) if verify else ExitStatus.DONE
+        second, promise = _analysed_again(loaded, contents, path)
+        contents, analysed = second.contents, [loaded, second.session]
+    status = _verify(analysed, contents, rounds, promise) if verify else ExitStatus.DONE
     if apply and status is not ExitStatus.DONE:
         say("Nothing was changed. Without --verify, --apply applies the patch all the same.")
     elif apply:
@@ -127,8 +129,8 @@ def _print_briefs(session: Session, form: str) -> None:
 
 def _analysed_again(
     session: Session, contents: Mapping[str, bytes], path: Path
-) -> tuple[dict[str, bytes], RunGain | None]:
-    """Analyse the patched script and print one patch; return its files, and what it promises."""
+) -> tuple[PatchedAnalysis, RunGain | None]:
+    """Analyse the patched script and print one patch; return both, and what they promise."""
     from pipediag.encoding import applicable
     from pipediag.facts.promise import gain_of_both, promised
     from pipediag.reporters.words.run import gain
@@ -157,7 +159,7 @@ def _analysed_again(
     if together is not None:
         say(f"Together: {gain(together)}.")
     say(f"The report of the patched script: {report / 'report.html'}")
-    return found.contents, together or first
+    return found, together or first
 
 
 def _directory(session: Path) -> Path:
@@ -299,9 +301,15 @@ def _say_suggested(session: Session, path: Path) -> None:
 
 
 def _verify(
-    session: Session, contents: Mapping[str, bytes], rounds: int, said: RunGain | None
+    sessions: Sequence[Session],
+    contents: Mapping[str, bytes],
+    rounds: int,
+    said: RunGain | None,
 ) -> ExitStatus:
-    """Compare the promised gain with the one obtained; a broken promise fails."""
+    """Compare the promised gain with the one obtained; a broken promise fails.
+
+    The first session is of the script; another one, of the patched script, adds to the patch.
+    """
     from pipediag.facts.promise import gain_of_whole
     from pipediag.reporters.words.run import gain
     from pipediag.runner.native_runs import compared, kept, obtained, versions
@@ -316,7 +324,7 @@ def _verify(
         done += 1
         say(f"ran {name}: {wall_s:.1f} s ({done} of at most {4 + 2 * rounds} runs)")
 
-    with versions(session, contents) as both:
+    with versions(sessions[0], contents) as both:
         # First, so that the script's files are those of a full run in the end.
         say("pipediag: short seeded runs, to compare batches and losses")
         same = compared(*both, tell=tell)
@@ -324,7 +332,7 @@ def _verify(
         found, script_s = obtained(both, rounds, tell=tell)
     if said is not None and said.basis != "measured":
         said = None
-    promise = gain_of_whole(said, session.run, script_s)
+    promise = gain_of_whole(said, sessions[0].run, script_s)
     say(f"Promised: {gain(said) or 'nothing for the run was measured'}.")
     if said is not None and promise is None:
         say("What happens once per run took longer than all of it does now: no promise follows.")
@@ -333,7 +341,7 @@ def _verify(
     say(f"Obtained: {found} for the run, from start to exit, in {rounds} rounds.")
     for one in same:
         say(one.sentence)
-    results = _results(session, same)
+    results = _results(sessions, same)
     if results is not ExitStatus.DONE:
         return results
     if promise is None:
@@ -349,13 +357,14 @@ def _verify(
     return ExitStatus.DONE if more else ExitStatus.GATE_FAILED
 
 
-def _results(session: Session, same: Sequence[Said]) -> ExitStatus:
+def _results(sessions: Iterable[Session], same: Sequence[Said]) -> ExitStatus:
     """Compare what was seen of batches and losses with what the patch may change in them."""
-    written = session.patch.edits if session.patch is not None else []
     effects = {
         one.effect_on_results
+        for session in sessions
+        if session.patch is not None
         for one in session.findings
-        if one.edit is not None and one.edit.id in written
+        if one.edit is not None and one.edit.id in session.patch.edits
     }
     batches, losses = same[0].found, same[-1].found
     if batches == "different" and effects == {"same results"}:

@@ -550,6 +550,21 @@ def test_a_patch_that_changes_other_results_than_it_may_is_not_applied(
     assert script.read_bytes() == (CHANGED if changed else TEXT).encode()
 
 
+def test_what_both_analyses_may_change_counts(
+    script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = with_patches(session(script, PARALLEL), LATER)
+    corrects = [first.findings[0].but(effect_on_results="corrects results")]
+    for second, status in ((first, 1), (first.but(findings=corrects), 0)):
+        script.write_bytes(TEXT.encode())
+        ran = SimpleNamespace(session=second)
+        monkeypatch.setattr(patched_analysis, "analyse", lambda *_, ran=ran: ran)
+        said = (Said("", "different"), Said("", "different"))
+        path = save_session(first, script.parent)
+        result = verified(monkeypatch, path, Estimate(9.0, 8.9, 9.1, 3), *said, options=["--again"])
+        assert (result.exit_code, result.exception is None) == (status, status == 0)
+
+
 @pytest.mark.parametrize("edited", [True, False])
 def test_verified_files_are_changed_only_if_they_gain_and_nobody_edited_them(
     script: Path, monkeypatch: pytest.MonkeyPatch, edited: bool
