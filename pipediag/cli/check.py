@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 import click
@@ -69,11 +69,11 @@ def command(
     from pipediag.session.store import load_runs
 
     config = load_gate_config(config_path).override(allow_inconclusive=allow_inconclusive)
-    scripts = _by_script(load_runs(sessions, tell=say))
+    scripts = _by_script(load_runs(sessions, tell=say), of_one=bool(baseline))
     if baseline and len(scripts) > 1:
         raise PipediagError(
-            "--baseline is of one script, and the sessions are of several, or of several "
-            "directories or workers. Nothing was checked. Check the sessions of each with a "
+            "--baseline is of one script, and the sessions are of several, with other arguments, "
+            "or of several workers. Nothing was checked. Check the sessions of each with a "
             "baseline of its own."
         )
     results = []
@@ -96,18 +96,37 @@ def command(
     ctx.exit(worst_status(results).value)
 
 
-def _by_script(loaded: Runs) -> list[Runs]:
+def _by_script(loaded: Runs, *, of_one: bool) -> list[Runs]:
     """Return the runs of each script, of a job those of each worker.
 
     Scripts that are alike in name alone may differ in all else, and the run in the middle of theirs
-    would hide the others.
+    would hide the others: runs in several directories are of one script where their loops stand in
+    one place. Where all are of one, as a baseline is, checkouts may differ.
     """
     scripts: dict[object, Runs] = {}
     for path, session in loaded:
         script, worker = session.script, session.environment.worker
-        which = (script.directory, script.path, script.module, worker and worker.name)
-        scripts.setdefault((which, *script.args), []).append((path, session))
-    return list(scripts.values())
+        name = PurePath(script.path).name if of_one and not script.module else script.path
+        which = (name, script.module, worker and worker.name, *script.args)
+        scripts.setdefault(which, []).append((path, session))
+    found: list[Runs] = []
+    for runs in scripts.values():
+        alike = len({_loop(session) for _, session in runs} - {None}) <= 1
+        parted: dict[str | None, Runs] = {}
+        for path, session in runs:
+            where = None if of_one or alike else session.script.directory
+            parted.setdefault(where, []).append((path, session))
+        found += parted.values()
+    return found
+
+
+def _loop(session: Session) -> tuple[Path, int | None] | None:
+    """Return file and line of the diagnosed loop, as they are in the script's directory."""
+    loop, folder = session.diagnosed_loop(), Path(session.script.directory or "")
+    if loop is None or loop.file is None:
+        return None
+    file = folder / loop.file
+    return file.relative_to(folder) if file.is_relative_to(folder) else file, loop.line
 
 
 def _label(runs: Runs, scripts: int) -> str | None:

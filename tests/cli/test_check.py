@@ -11,7 +11,7 @@ from pipediag.errors import PipediagError
 from pipediag.session.model import Session
 from pipediag.session.worker import Worker
 from tests.comparison.sides import run_of
-from tests.factories import make_compute_bound_session, make_session
+from tests.factories import make_compute_bound_session, make_loop, make_session
 from tests.gate.test_evaluation import make_inconclusive_session, make_script
 from tests.records import make_environment
 
@@ -85,7 +85,7 @@ def test_scripts_of_one_name_and_workers_of_a_job_are_judged_each(here: Path, ap
     (here / "pyproject.toml").write_text(STRICT, encoding="utf-8")
     good, bad = make_compute_bound_session(), make_session(findings=[])
     other = {"directory": "/repo/b"} if apart == "directory" else {"module": apart == "module"}
-    bad = bad.but(script=make_script(**other))
+    bad = bad.but(script=make_script(**other), loops=[make_loop(line=99)])
     good = good.but(script=make_script(directory="/repo/a" if apart == "directory" else None))
     if apart == "worker":
         good, bad = (
@@ -95,8 +95,23 @@ def test_scripts_of_one_name_and_workers_of_a_job_are_judged_each(here: Path, ap
     paths = [write_session(here / "job" / name, one) for name, one in (("0", good), ("1", bad))]
     assert check(paths[0]).exit_code == 0
     assert check(*paths).exit_code == 1
-    with pytest.raises(PipediagError, match="--baseline is of one script"):
-        check(*paths, "--baseline", paths[0])
+    if apart != "directory":
+        with pytest.raises(PipediagError, match="--baseline is of one script"):
+            check(*paths, "--baseline", paths[0])
+
+
+def test_runs_in_several_checkouts_are_of_one_script(here: Path) -> None:
+    def run(folder: str, line: int = 7, path: str = "train.py") -> Path:
+        script = make_script(path=path, directory=f"/tmp/{folder}")
+        loop = make_loop(file=f"/tmp/{folder}/train.py", line=line)
+        return write_session(here / folder / str(line), run_of(script=script, loops=[loop]))
+
+    one, two, moved = run("a"), run("b"), run("b", 9)
+    assert check(one, two).stdout.count("2 runs") == 1
+    assert "2 runs" not in check(one, moved).stdout
+    # Where there is a baseline, they are all of one script, though their lines have moved.
+    other = run("c", 9, "/tmp/c/train.py")
+    assert "3 runs" in check(one, moved, other, "--baseline", two).stdout
 
 
 def test_of_several_runs_of_a_script_one_odd_run_decides_nothing_and_a_failed_one_all(
