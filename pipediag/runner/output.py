@@ -132,7 +132,14 @@ def _keep_aside(path: Path) -> Path | None:
         return None
     own = any(name == SESSION_FILE or name.startswith(CAPTURE_PREFIX) for name in names)
     # Of a job: one for each worker, and those that were kept aside.
-    if not own and not all(map(_IN_JOB.fullmatch, names)):
+    workers = [path / name for name in names if _IN_JOB.fullmatch(name)]
+    if not own and any(any(one.glob(f"{CAPTURE_PREFIX}*")) for one in workers):
+        raise PipediagError(
+            f"{path} holds what a worker's analysis writes, which goes on, or was killed. Nothing "
+            f"was measured. {_ANOTHER}"
+        )
+    of_job = len(workers) == len(names) and all((one / SESSION_FILE).is_file() for one in workers)
+    if not own and not of_job:
         raise PipediagError(
             f"{path} is not empty and holds no pipediag report. Nothing was measured. {_ANOTHER}"
         )

@@ -275,8 +275,15 @@ def test_reports_of_a_jobs_workers_are_kept_aside_and_other_reports_are_not(
         (tmp_path / report / "session.json").write_text("old")
     assert prepare_output(tmp_path / "job").kept_aside == tmp_path / "job.1"
     assert (tmp_path / "job.1/rank-1/session.json").exists()
-    with pytest.raises(PipediagError, match="holds no pipediag report"):
-        prepare_output(tmp_path / "reports")
+    (tmp_path / "data/worker-0").mkdir(parents=True)
+    (tmp_path / "data/worker-0/shard.tfrecord").write_text("mine")
+    for others in ("reports", "data"):
+        with pytest.raises(PipediagError, match="holds no pipediag report"):
+            prepare_output(tmp_path / others)
+    (tmp_path / "job.1/rank-0/.capture-x").mkdir()
+    with pytest.raises(PipediagError, match="goes on"):
+        prepare_output(tmp_path / "job.1")
+    assert (tmp_path / "job.1/rank-0").exists()
 
 
 def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
