@@ -105,8 +105,8 @@ def read_profiles(paths: Sequence[Path]) -> tuple[list[TraceSummary], list[Unrea
         for file in newest:
             found.setdefault(file.resolve(), file)
         if older:
-            names = ", ".join(file.name for file in older)
-            reason = f"Workers of older runs in {older[0].parent}. To read one, name it: {names}"
+            names = ", ".join(f"{file} wrote {by_s:,.0f} s earlier" for file, by_s in older.items())
+            reason = f"Perhaps of another run than the newest: {names}. To read one, name it."
             left_out.append(UnreadFile(path=str(path), reason=reason))
     read, unread = read_hosts(list(found.values()))
     if not read:

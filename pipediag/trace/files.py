@@ -25,9 +25,9 @@ _SUFFIXES = re.compile(r"(\.xplane\.pb|\.pt\.trace\.json|\.json)?(\.gz)?$")
 _PATTERNS = ("*.xplane.pb", "*.pt.trace.json", "*.pt.trace.json.gz")
 # PyTorch's handler for TensorBoard writes one `<worker>.<time>.pt.trace.json` per window.
 _WINDOW = re.compile(r"(?P<worker>.+)\.(?P<time>\d{10,})$")
-_OF_ONE_RUN_S = 10.0
-"""Workers of a run write their windows together: eight of dlrm within 12 ms. The next run has to
-import PyTorch first."""
+_OF_ONE_RUN_S = 120.0
+"""Own choice: workers write their windows together, eight of dlrm within 12 ms; but hosts differ in
+their clocks and in how long a large window takes them."""
 # TensorFlow's profiler names the directory of a run so.
 _DATED = re.compile(r"\d{4}(_\d\d){5}")
 
@@ -74,9 +74,9 @@ def read_profile(file: Path) -> TraceEvents:
         ) from error
 
 
-def find_profiles(path: Path) -> tuple[list[Path], list[Path]]:
+def find_profiles(path: Path) -> tuple[list[Path], dict[Path, float]]:
     """Return the file itself, or the files of the newest run in a directory, one for each host; and
-    files of other workers, which wrote long before these and so are of older runs.
+    files of other workers, perhaps of an older run, by how many seconds earlier they were written.
 
     A run is a directory that holds profiles, the path itself or any below it. PyTorch writes
     several windows of one worker, of which the newest is taken; and those of all runs into one
@@ -87,7 +87,7 @@ def find_profiles(path: Path) -> tuple[list[Path], list[Path]]:
         if not path.is_dir():
             if not path.exists():
                 raise PipediagError(f"There is no profile at {path}.")
-            return [path], []
+            return [path], {}
         for file in (file for pattern in _PATTERNS for file in path.rglob(pattern)):
             if file.is_file():
                 runs.setdefault(file.parent, set()).add(file)
@@ -104,8 +104,8 @@ def find_profiles(path: Path) -> tuple[list[Path], list[Path]]:
     windows = {host_of(file): file for file in sorted(newest, key=_worker_and_time)}
     found = sorted(windows.values())
     times = {file: _worker_and_time(file)[1] for file in found}
-    since = max(times.values()) - _OF_ONE_RUN_S
-    older = [file for file in found if 0 < times[file] < since]
+    earlier = {file: max(times.values()) - at for file, at in times.items() if at > 0}
+    older = {file: by_s for file, by_s in earlier.items() if by_s > _OF_ONE_RUN_S}
     return [file for file in found if file not in older], older
 
 

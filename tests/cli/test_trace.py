@@ -69,7 +69,7 @@ def test_a_damaged_file_among_others_is_reported(profile: Path, tmp_path: Path) 
 
 
 def test_the_workers_of_an_older_run_are_left_out_and_named(profile: Path, tmp_path: Path) -> None:
-    for name in ("host_17.1700000000000", "host_9.1700000060000"):
+    for name in ("host_17.1700000000000", "host_9.1700000600000"):
         (tmp_path / "log").mkdir(exist_ok=True)
         (tmp_path / "log" / f"{name}.pt.trace.json").write_bytes(profile.read_bytes())
 
@@ -77,7 +77,7 @@ def test_the_workers_of_an_older_run_are_left_out_and_named(profile: Path, tmp_p
 
     report = json.loads(result.stdout)
     assert [host["host"] for host in report["hosts"]] == ["host_9"]
-    assert "host_17" in report["unread"][0]["reason"]
+    assert "host_17.1700000000000.pt.trace.json wrote 600 s" in report["unread"][0]["reason"]
 
 
 def test_nothing_readable_is_an_error_with_a_line_for_each_file(tmp_path: Path) -> None:

@@ -68,19 +68,20 @@ def test_the_newest_window_of_each_worker(tmp_path: Path) -> None:
         "a_1.1700000002000.pt.trace.json.gz",
         "b_2.1700000000000.pt.trace.json",
     ]
-    assert of_others == []
+    assert of_others == {}
 
 
 @pytest.mark.parametrize("older", ["1700000000000", "1700000000000000000"])
 def test_a_worker_that_wrote_long_before_is_of_another_run(tmp_path: Path, older: str) -> None:
-    newest = "1700000060000000000"
-    for name in (f"host_17.{older}", f"host_9.{newest}", "chosen"):
+    newest = "1700000600000000000"
+    near = "host_8.1700000540000"
+    for name in (f"host_17.{older}", f"host_9.{newest}", near, "chosen"):
         (tmp_path / f"{name}.pt.trace.json").touch()
     found, of_others = find_profiles(tmp_path)
     # One whose name has no time may be of any run.
-    names = ["chosen.pt.trace.json", f"host_9.{newest}.pt.trace.json"]
+    names = [f"{name}.pt.trace.json" for name in ("chosen", near, f"host_9.{newest}")]
     assert [file.name for file in found] == names
-    assert [file.name for file in of_others] == [f"host_17.{older}.pt.trace.json"]
+    assert of_others == {tmp_path / f"host_17.{older}.pt.trace.json": 600.0}
 
 
 @pytest.mark.parametrize("name", ["missing", "loop", "x" * 5_000])
