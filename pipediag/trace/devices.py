@@ -53,8 +53,9 @@ _TENSOR_CORE = re.compile(
 )
 # Products in float32, whose names begin as those on tensor cores do.
 _OTHER_CORES = re.compile(r"ffma|simt", re.IGNORECASE)
-# Tensor cores take eight values in a row of TF32 from Ampere on, where 16 bits are named.
-_TF32 = re.compile(r"tf32|^(?!.*f(p|loat)?16).*s1688", re.IGNORECASE)
+# Tensor cores take eight values in a row of TF32 from Ampere on, where 16 bits are named. That
+# `nvjet_s` is TF32 follows from the types in the name, first that of the inputs: `s` is float32.
+_TF32 = re.compile(r"tf32|^(?!.*f(p|loat)?16).*s1688|nvjet_s", re.IGNORECASE)
 _AMD = "AMD"
 Launched = tuple[Times, NDArray[np.intp]]
 """Starts of a device's activities, and the place of each one's call."""

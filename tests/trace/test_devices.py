@@ -137,6 +137,8 @@ def test_what_a_kernels_name_says(tmp_path: Path, name: str, tensor_core: bool |
     [
         ("sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x32_warpgroupsize1x1x1", True),
         ("nvjet_sss_tf32_128x256_TNT", True),
+        ("nvjet_sss_128x256_64x4_1x2_h_bz_coopA_NNT", True),
+        ("nvjet_tss_128x256_64x4_1x2_h_bz_coopA_NNT", False),
         ("void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x256_16x3_nn_align4>", True),
         ("ampere_fp16_s1688gemm_fp16_128x128_ldg8_f2f_stages_32x1_nn", False),
         ("ampere_bf16_s1688gemm_bf16_128x64_ldg8_relu_f2f_tn", False),
