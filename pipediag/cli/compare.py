@@ -215,13 +215,16 @@ def _refuse(script: str, base: Path, head: Path, options: dict[str, Any]) -> Non
                 f"{directory} holds no {script}. Nothing was run. SCRIPT is a path from either "
                 "directory, and has to be in both: an absolute one is the same file for both."
             )
-    if not options["module"] and not base.samefile(head):
+    # From a relative directory, one file imports the modules of either version.
+    path = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    if not options["module"] and not base.samefile(head) and all(map(os.path.isabs, path)):
         # Hard links may be those of a copy, of which other files were changed.
         files = {os.path.realpath(directory / script) for directory in (base, head)}
         if len(files) == 1:
             raise PipediagError(
                 f"{script} is the same file for {base} and for {head}: {files.pop()}. Nothing was "
-                "run. SCRIPT has to be another file in either directory."
+                "run. SCRIPT has to be another file in either directory, or to import the modules "
+                "of each with PYTHONPATH=."
             )
     for place in (options["output"] / name for name in ("base", "head", UNFINISHED)):
         if place.exists():

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -242,15 +243,28 @@ def test_sessions_made_before_a_run_that_fails_are_named(measuring: Any) -> None
     ],
 )
 def test_what_cannot_be_run_is_one_line_before_anything_is(
-    measuring: Any, arguments: tuple[str, ...], said: str
+    measuring: Any, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
 ) -> None:
     calls = measuring(steps(10.0, 10.0))
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     Path("both.py").touch()
     for side in ("old", "new"):
         Path(side, "link.py").symlink_to("../both.py")
     with pytest.raises(PipediagError, match=said):
         compare(*arguments)
     assert not calls
+
+
+@pytest.mark.parametrize(("path", "runs"), [(".", True), ("/lib:src", True), ("/lib", False)])
+def test_one_file_may_run_both_versions_where_it_imports_those_of_its_directory(
+    measuring: Any, monkeypatch: pytest.MonkeyPatch, path: str, runs: bool
+) -> None:
+    calls = measuring(steps(10.0, 10.0))
+    Path("both.py").touch()
+    monkeypatch.setenv("PYTHONPATH", path)
+    with suppress(PipediagError):
+        compare("old", "new", "--", "../both.py")
+    assert bool(calls) is runs
 
 
 def test_one_directory_may_be_compared_with_itself(measuring: Any) -> None:
