@@ -94,8 +94,10 @@ def command(ctx: click.Context, /, base: Path, head: Path, **options: Any) -> No
 
     before, after = ([session for _, session in load_runs([path], tell=say)] for path in recorded)
     if options["script"]:
-        _refuse_mixed(before, base, head)
-        _refuse_mixed(after, head, base)
+        allowed = config.allow_inconclusive
+        status = ExitStatus.DONE if allowed else ExitStatus.INCONCLUSIVE
+        _refuse_mixed(before, base, head, status)
+        _refuse_mixed(after, head, base, status)
     result = compare_with_baseline(before, after, config, (str(base), str(head)))
     show_results([replace(result, notes=(*result.notes, *notes))], options["format_name"])
     ctx.exit(result.status.value)
@@ -234,7 +236,7 @@ def _refuse(script: str, base: Path, head: Path, options: dict[str, Any]) -> Non
             )
 
 
-def _refuse_mixed(sessions: Iterable[Session], own: Path, other: Path) -> None:
+def _refuse_mixed(sessions: Iterable[Session], own: Path, other: Path, status: ExitStatus) -> None:
     """Refuse sessions of one version that ran a file of the other one, which is imported from there
     whatever the directory."""
     mine, theirs = own.resolve(), other.resolve()
@@ -249,5 +251,5 @@ def _refuse_mixed(sessions: Iterable[Session], own: Path, other: Path) -> None:
                     f"The version in {own} ran {file}, so that the two were not compared. "
                     "Is its package installed from there? Set PYTHONPATH=. or install each version "
                     "in an environment of its own.",
-                    ExitStatus.INCONCLUSIVE,
+                    status,
                 )

@@ -272,6 +272,9 @@ def test_one_directory_may_be_compared_with_itself(measuring: Any) -> None:
     assert compare("old", "old", "--", "train.py").exit_code == 0
 
 
+ALLOWED = ("--allow-inconclusive", "-o", "allowed")
+
+
 @pytest.mark.parametrize(
     ("file", "mixed"),
     [
@@ -293,9 +296,10 @@ def test_a_version_that_ran_a_file_of_the_other_one_is_not_compared(
     if not mixed:
         assert compare("old", "new", "--", "train.py").exit_code == 0
         return
-    with pytest.raises(PipediagError, match=re.escape(file)) as raised:
-        compare("old", "new", "--", "train.py")
-    assert raised.value.status == ExitStatus.INCONCLUSIVE
+    for options, status in (((), ExitStatus.INCONCLUSIVE), (ALLOWED, ExitStatus.DONE)):
+        with pytest.raises(PipediagError, match=re.escape(file)) as raised:
+            compare(*options, "old", "new", "--", "train.py")
+        assert raised.value.status == status
 
 
 def test_seeded_runs_come_first_as_they_end_early(
