@@ -103,13 +103,16 @@ def _write_perfetto(session: Session, directory: Path, output: Path) -> Path:
 
 def _newest() -> tuple[Path, ...]:
     """Return the newest session, or all of its job."""
+    from pipediag.session.store import load_session
     from pipediag.session.worker import WORKER_NAME
 
     newest = newest_report()
-    if not WORKER_NAME.fullmatch(newest.parent.name):
+    # A run alone may have been named after a worker.
+    of_job = WORKER_NAME.fullmatch(newest.parent.name)
+    if not of_job or load_session(newest).environment.worker is None:
         return (newest,)
-    of_job = newest.parent.parent.glob(f"*/{newest.name}")
-    return tuple(sorted(one for one in of_job if WORKER_NAME.fullmatch(one.parent.name)))
+    others = newest.parent.parent.glob(f"*/{newest.name}")
+    return tuple(sorted(one for one in others if WORKER_NAME.fullmatch(one.parent.name)))
 
 
 def sessions_of_job(given: tuple[Path, ...]) -> list[Path]:

@@ -85,6 +85,16 @@ def test_the_newest_report_may_be_of_a_job() -> None:
 
 
 @pytest.mark.usefixtures("directory")
+def test_a_run_alone_is_of_no_job_though_its_directory_is_named_after_a_worker() -> None:
+    for place in ("reports/rank-4", "reports/rank-8"):
+        Path(place).mkdir(parents=True)
+        file = save_session(trial_sessions.everything_tried(), Path(place))
+        os.utime(file, (1e9, 1e9 + int(place[-1])))
+    named = CliRunner().invoke(command, ["reports/rank-8"])
+    assert CliRunner().invoke(command).stdout == named.stdout
+
+
+@pytest.mark.usefixtures("directory")
 def test_runs_of_a_comparison_are_no_job() -> None:
     """One of them may be shown, and both sides are compared."""
     sides = ["compare/base", "compare/head"]
