@@ -181,7 +181,7 @@ def compared(
 ) -> list[Said]:
     """Run both with one seed, the old one with another too; return what is to say of both.
 
-    Where batches differ, the old one is run once more: they may differ from run to run.
+    Where batches or losses differ, the old one is run once more: they may differ from run to run.
     """
     try:
         with tempfile.TemporaryDirectory(prefix="pipediag-results-") as folder:
@@ -191,14 +191,16 @@ def compared(
                 return [of_batches(first, first), of_losses(first, first, first)]
             others = ((new, 1), (old, 2))
             runs = [first, *(_seen(*each, place, timeout_s, tell) for each in others)]
-            batches = of_batches(*runs[:2])
-            if batches.found == "different":
+            batches, losses = of_batches(*runs[:2]), of_losses(*runs)
+            if "different" in (batches.found, losses.found):
                 again = _seen(old, 1, place, timeout_s, tell)
-                if of_batches(first, again).found == "different":
+                if "different" == batches.found == of_batches(first, again).found:
                     batches = Said(f"{batches.sentence} Two runs of the old one differ, too.")
+                if losses.found == "different" and _differ_by_chance(first, runs[1], again):
+                    losses = Said(f"{losses.sentence} Two runs of the old one differ, too.")
     except PipediagError as error:
         return [Said(f"Batches and losses were not compared: {error}")]
-    return [batches, of_losses(*runs)]
+    return [batches, losses]
 
 
 def _seen(run: NativeRun, seed: int, place: Path, timeout_s: float, tell: Tell) -> Seen:
@@ -266,3 +268,12 @@ def of_losses(old: Seen, new: Seen, other_seed: Seen) -> Said:
         # Losses that are no numbers without the change, too, say nothing of it.
         None if math.isnan(by_seed) else "different",
     )
+
+
+def _differ_by_chance(old: Seen, new: Seen, again: Seen) -> bool:
+    """Return True if losses differ about as much between two runs of the old version with one seed,
+    as where kernels add in another order each time."""
+    count = min(len(one.losses) for one in (old, new, again))
+    first, second, repeated = (np.array(one.losses[:count]) for one in (old, new, again))
+    apart, by_chance = (float(np.abs(first - one).mean()) for one in (second, repeated))
+    return apart <= NOISE * by_chance

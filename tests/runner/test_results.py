@@ -137,6 +137,32 @@ def test_batches_that_differ_from_run_to_run_say_nothing_of_a_change(
     assert ran.count("old") == 3
 
 
+@pytest.mark.parametrize(
+    ("of_new", "repeated", "found"),
+    [(0.3, 0.2, None), (0.5, 0.2, "different"), (0.3, 0.0, "different")],
+)
+def test_losses_that_differ_as_much_from_run_to_run_say_nothing_of_a_change(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    of_new: float,
+    repeated: float,
+    found: str | None,
+) -> None:
+    """Of a script with a seed of its own, two runs may by chance be much alike."""
+    by_run = iter((0.0, of_new, 0.1, repeated))
+
+    def wall_s(run: NativeRun, _env: Any, _timeout_s: float | None) -> float:
+        seen = {"rows": ROWS, "problem": None, "losses": [3.0 + next(by_run)]}
+        Path(run.command[-2]).write_text(json.dumps(seen))
+        return 1.0
+
+    monkeypatch.setattr(native_runs, "wall_s", wall_s)
+    command = ("start", "native", str(tmp_path))
+    old, new = (NativeRun(name, command, tmp_path) for name in ("old", "new"))
+    batches, losses = compared(old, new)
+    assert (batches.found, losses.found) == ("equal", found)
+
+
 def test_losses_that_are_no_numbers_without_the_change_say_nothing_of_it() -> None:
     lost = seen(losses=[3.0, math.nan])
     good, other = seen(losses=[3.0, 2.0]), seen(losses=[3.1, 2.1])
