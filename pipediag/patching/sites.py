@@ -268,11 +268,17 @@ def shared_function(
     files: Sequence[Source], where: Source, node: cst.CSTNode, depth: int = 0
 ) -> str | None:
     """Return the function around code that is used in several places, each of which may give it
-    other data; None where there is none, or where the function takes no data."""
+    other data; None where there is none, or where the function takes no data. Where a subclass
+    calls what it has in place of the function, as `super().act(state)`, does not count."""
     function = where.around(node, cst.FunctionDef)
     if function is None or not function_parameters(function) or depth >= _DEPTH:
         return None
-    used = [(one, use) for one in files for use in uses_in(one, where, function)]
+    used = [
+        (one, use)
+        for one in files
+        for use in uses_in(one, where, function)
+        if not one.code(use).startswith("super(")
+    ]
     if len(used) > 1:
         return function.name.value
     return shared_function(files, *used[0], depth + 1) if used else None

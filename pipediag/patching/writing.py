@@ -455,12 +455,6 @@ def _in_file(write_one: Callable[[Source, Any], list[Change]]) -> Callable[[Work
 def _predict(workspace: Workspace, change: edits.PredictOnBatch) -> None:
     source = workspace.source(change.file)
     call = source.only_call_of("predict", change.line)
-    shared = shared_function([source, *workspace.other_files(source.path)], source, call)
-    if shared is not None:
-        raise NotPatchableError(
-            f"`{shared}` is used in several places, and may get more rows in others than fit into "
-            "one batch."
-        )
     data, left_out = argument(call, "x"), ("batch_size", "verbose")
     others = [argument(call, name) for name in left_out]
     known = [arg for arg in (data, *others) if arg is not None]
@@ -470,6 +464,12 @@ def _predict(workspace: Workspace, change: edits.PredictOnBatch) -> None:
     if b"#" in source.data[name.end : kept.start] + source.data[kept.end : end]:
         raise NotPatchableError("There is a comment among the arguments that would be removed.")
     text = f"predict_on_batch({source.module.code_for_node(data)})"
+    shared = shared_function([source, *workspace.other_files(source.path)], source, call)
+    if shared is not None:
+        workspace.notes.append(
+            f"`{shared}` is used in several places: with many rows at once, one batch of all of "
+            "them may not fit in memory."
+        )
     workspace.change(source, [Change.replace(Span(name.start, end), text)])
 
 

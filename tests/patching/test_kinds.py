@@ -858,22 +858,37 @@ ONCE = "for text in texts:\n    rank(scores(text))\n"
 SHARED = "def ranked(text):\n    rank(scores(text))\n\nranked(texts[0])\nranked(texts)\n"
 
 
+CALLBACKS = """class Scores(Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        self.scores = self.model.predict(self.rows)
+
+
+class Log(Callback):
+    def on_epoch_end(self, epoch, logs=None):
+        super().on_epoch_end(epoch, logs)
+        super().on_epoch_end(epoch, logs)
+"""
+
+
 @pytest.mark.parametrize(
-    ("text", "written"),
+    ("text", "noted"),
     [
-        (f"def scores(texts):\n    return model.predict(ids(texts))\n\n{ONCE}", True),
-        (f"def scores(texts):\n    return model.predict(ids(texts))\n\n{ONCE}{ONCE}", False),
-        (f"def scores(texts):\n    return model.predict(ids(texts))\n\n{SHARED}", False),
-        ("def scores():\n    return model.predict(ids)\n\nrank(scores())\nsave(scores())\n", True),
+        (f"def scores(texts):\n    return model.predict(ids(texts))\n\n{ONCE}", False),
+        (f"def scores(texts):\n    return model.predict(ids(texts))\n\n{ONCE}{ONCE}", True),
+        (f"def scores(texts):\n    return model.predict(ids(texts))\n\n{SHARED}", True),
+        ("def scores():\n    return model.predict(ids)\n\nrank(scores())\nsave(scores())\n", False),
+        (CALLBACKS, False),
     ],
-    ids=["one place", "two places", "two places of its caller", "data of its own"],
+    ids=["one place", "two places", "two places of its caller", "data of its own", "callbacks"],
 )
-def test_a_prediction_of_data_from_several_places_stays_as_it_is(text: str, written: bool) -> None:
+def test_a_prediction_of_data_from_several_places_may_be_of_many_rows(
+    text: str, noted: bool
+) -> None:
     """One of them may hand over more rows than fit into one batch."""
-    if written:
-        assert "predict_on_batch(" in patched(text, [], PredictOnBatch(SCRIPT, 2))
-    else:
-        assert "several places" in refused(text, [], PredictOnBatch(SCRIPT, 2))
+    change = PredictOnBatch(SCRIPT, line_of(text, "model.predict("))
+    made, after = patch(text, [], change)
+    assert "predict_on_batch(" in after
+    assert any("several places" in one for one in made.shared) == noted
 
 
 def test_a_model_is_called_through_a_function_behind_the_imports() -> None:
