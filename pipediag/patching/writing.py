@@ -10,7 +10,13 @@ from typing import Any
 
 import libcst as cst
 
-from pipediag.facts.pipeline import differs_by_pass, downstream, every, upstream_of
+from pipediag.facts.pipeline import (
+    differs_by_pass,
+    downstream,
+    every,
+    last_operation,
+    upstream_of,
+)
 from pipediag.patching.batch_forms import (
     for_batches,
     hand_batches_on,
@@ -181,11 +187,13 @@ def _texts(source: Source, values: dict[str, Scalar]) -> dict[str, str]:
 
 def _copy_ahead(workspace: Workspace, change: edits.Insert) -> None:
     session = workspace.session
-    loop, added = session.diagnosed_loop(), any(op.made_by_framework for op in session.ops)
-    if loop is None or added or _last(workspace).id != change.after:
+    loop, last = session.diagnosed_loop(), last_operation(session)
+    added = any(op.made_by_framework and op.helper is None for op in session.ops)
+    if loop is None or added or last is None or last.id != change.after:
         raise NotPatchableError("More follows that operation, and nothing may follow such a copy.")
-    others = [one for one in session.loops if (one.file, one.line) == (loop.file, loop.line)]
-    if len(others) > 1:
+    at = [one for one in session.loops if (one.file, one.line) == (loop.file, loop.line)]
+    # What `fit` evaluates with is another argument of it.
+    if any(one is not loop and (one.kind, one.role) != ("keras", "validation") for one in at):
         raise NotPatchableError("Other data is read in the same line.")
     source = workspace.source(loop.file)
     copy = f"{source.needed_tensorflow()}.data.experimental.{_TO_DEVICE}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -260,6 +261,19 @@ def test_a_copy_to_the_device_is_the_last_that_a_loop_reads_through(
     made, after = copied_ahead(text)
     assert made.left_out == []
     assert after == patched(text, ops(text), CACHE).replace(reading, written)
+
+
+def test_a_copy_to_the_device_is_written_beside_validation_and_behind_a_helper() -> None:
+    text = f"{HEAD}ds = keras.utils.image_dataset_from_directory(path)\nmodel.fit(ds, valid)\n"
+    made = {"helper": "keras.utils.image_dataset_from_directory", "made_by_framework": True}
+    session = session_of(text, op(text, "prefetch", "from_directory(", id="batch", **made))
+    validation = replace(session.loops[0], id="valid", diagnosed=False, role="validation")
+    edit = Edit("edit", "an edit", (AHEAD,))
+    for role, written in (("validation", True), ("training", False)):
+        seen = session.but(loops=[*session.loops, replace(validation, role=role)])
+        patch_of_it, contents = make_patch(seen, [edit], lambda _: text.encode())
+        assert (patch_of_it.diff is not None) == written
+        assert (f"fit(ds{APPLIED}, valid)" in contents.get(SCRIPT, b"").decode()) == written
 
 
 @pytest.mark.parametrize(
