@@ -299,17 +299,27 @@ class Source:
             raise NotPatchableError("The file has no import before this line.")
         return found[-1]
 
-    def imported_as(self, name: str) -> list[cst.CSTNode]:
-        """Return what reads something that is imported by that name: `make(x)`, `data.make(x)`."""
+    def imported_as(self, name: str, module: str | None = None) -> list[cst.CSTNode]:
+        """Return what reads something that is imported by that name: `make(x)`, `data.make(x)`;
+        from any module, or from modules that have this name within their package."""
         names: set[str] = set()
         modules: set[str] = set()
         for node in self.nodes:
-            if isinstance(node, cst.ImportFrom) and isinstance(node.names, cst.ImportStar):
-                names.add(name)
-            elif isinstance(node, cst.ImportAlias):
-                code = self.code(node.name)
-                known = node.evaluated_alias or code.partition(".")[0]
-                (names if code == name else modules).add(known)
+            if not isinstance(node, cst.Import | cst.ImportFrom):
+                continue
+            path = node.module if isinstance(node, cst.ImportFrom) else None
+            of = self.code(path).rpartition(".")[2] if path is not None else ""
+            from_it = module is None or of in ("", module)
+            if isinstance(node.names, cst.ImportStar):
+                names |= {name} if from_it else set()
+                continue
+            for alias in node.names:
+                code = self.code(alias.name)
+                known = alias.evaluated_alias or code.partition(".")[0]
+                if code == name:
+                    names |= {known} if from_it else set()
+                elif module is None or code.rpartition(".")[2] == module:
+                    modules.add(known)
         attributes = [
             node
             for node in self.all(cst.Attribute)

@@ -532,6 +532,10 @@ def test_rows_of_a_function_that_another_pipeline_may_have_otherwise_are_left(
         ("tests/test_data.py", "import data\nassert data.parse(line) == 3\n", False),
         ("predict.py", "from data import make\nx = make(line)\n", True),
         ("other.py", "from another import parse\nx = parse(line)\n", True),
+        ("predict.py", "from data import *\nx = parse(line)\n", False),
+        ("predict.py", "from data import SPEC\nx = ast.parse(line)\n", True),
+        ("predict.py", "import ast\nfrom data import SPEC\nx = ast.parse(line)\n", True),
+        ("predict.py", "from ast import parse\nfrom data import SPEC\nx = parse(line)\n", True),
         (".venv/predict.py", "from data import parse\nx = parse(line)\n", True),
     ],
 )
@@ -560,6 +564,38 @@ def test_a_function_that_a_script_beside_calls_for_rows_stays(
     calls = [op(data, "map", ".map(", function=function, file=at)]
     calls.append(op(data, "batch", ".batch(", file=at))
     session = session_of(files["train.py"], *calls)
+    session = session.but(script=session.script.but(directory=str(tmp_path), path="train.py"))
+    edit = Edit("e", "an edit", (Move("map", "batch"),))
+    assert (make_patch(session, [edit], current_file)[0].diff is not None) == kept
+
+
+@pytest.mark.parametrize(
+    ("use", "kept"),
+    [
+        ("x = raw.decode('utf8')", True),
+        ("x = Data().decode(line)", False),
+        ("data = Data()\nx = data.decode(line)", False),
+        ("data = Data()\nx = data.make(line)", True),
+    ],
+)
+def test_a_method_that_a_script_beside_calls_for_rows_stays(
+    tmp_path: Path, use: str, kept: bool
+) -> None:
+    data = HEAD + (
+        "class Data:\n    def decode(self, row):\n        return tf.stack([row, row])\n\n"
+        "    def make(self, x):\n        return read(x).map(self.decode).batch(3)\n"
+    )
+    train = "from data import Data\n\nmodel.fit(Data().make(x))\n"
+    beside = f"from data import Data\n\n{use}\n"
+    for name, content in (("train", train), ("data", data), ("predict", beside)):
+        (tmp_path / f"{name}.py").write_text(content, encoding="utf-8")
+    at = str(tmp_path / "data.py")
+    row = RowOperation("Pack", [(at, line_of(data, "tf.stack"))], 0, None)
+    line = line_of(data, "def decode")
+    function = make_function(name="decode", file=at, line=line, row_operations=[row])
+    calls = [op(data, "map", ".map(", function=function, file=at)]
+    calls.append(op(data, "batch", ".batch(", file=at))
+    session = session_of(train, *calls)
     session = session.but(script=session.script.but(directory=str(tmp_path), path="train.py"))
     edit = Edit("e", "an edit", (Move("map", "batch"),))
     assert (make_patch(session, [edit], current_file)[0].diff is not None) == kept
