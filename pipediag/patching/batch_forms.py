@@ -27,6 +27,7 @@ from pipediag.patching.shared_functions import (
     is_at,
     is_chosen_around,
     is_shared,
+    may_have_another,
     other_calls,
     places_within,
     refuse_shared,
@@ -96,8 +97,9 @@ def in_batches(
     changes = rows_rewritten(workspace, function)
     if not PYTHON_OPERATIONS.isdisjoint(function.graph_ops):
         changes[source.path] += _by_row(source, call)
-    if any(changes.values()) and is_chosen_around(source, call):
-        # Another pipeline may have other operations there, which are not rewritten.
+    chosen = any(changes.values()) and is_chosen_around(source, call)
+    if chosen and may_have_another(workspace, source, call, function):
+        # Its operations there are not rewritten.
         workspace.only_call(op_id, suits="moved")
     others: list[tuple[Source, cst.Call]] = []
     if any(changes.values()):

@@ -10,7 +10,7 @@ import libcst as cst
 
 from pipediag.patching.chains import assigned, needed_argument
 from pipediag.patching.sites import call_of, uses_in
-from pipediag.patching.source import NotPatchableError, Source, called
+from pipediag.patching.source import NotPatchableError, Source, called, walk
 from pipediag.patching.workspace import Workspace
 from pipediag.session.recording import RecordedFunction
 
@@ -115,14 +115,52 @@ def is_chosen_around(source: Source, call: cst.Call) -> bool:
     """Return True if the function that a map or filter is given is, or reads, what the function or
     the loop around the call gives a value."""
     given = _function_given(call)
-    own = {one.name.value for one in source.all(cst.Param, given)}
+    return any(source.references(name, given) for name in _chosen_around(source, call))
+
+
+def _chosen_around(source: Source, call: cst.Call) -> set[str]:
+    own = {one.name.value for one in source.all(cst.Param, _function_given(call))}
     names: set[str] = set()
     for around in source.ancestors(call):
         if isinstance(around, cst.FunctionDef | cst.For):
             names |= source.bound(around)
         if isinstance(around, cst.FunctionDef):
             names |= {one.name.value for one in source.all(cst.Param, around.params)}
-    return any(source.references(name, given) for name in names - own)
+    return names - own
+
+
+_CHOICE = cst.If | cst.IfExp | cst.CompIf | cst.Match
+
+
+def may_have_another(
+    workspace: Workspace, source: Source, call: cst.Call, function: RecordedFunction
+) -> bool:
+    """Return True if the same call may give another pipeline a function of other operations: one
+    that is chosen before, another class's method, or one with a condition in it."""
+    given, places = _function_given(call), places_within(function)
+    if function.file and function.line and not is_lambda(function):
+        places = [(function.file, function.line), *places]
+    around = (function_around(workspace.source(path), line) for path, line in places)
+    bodies: list[cst.CSTNode] = [one for one in dict.fromkeys(around) if one is not None]
+    if any(isinstance(node, _CHOICE) for body in (given, *bodies) for node in walk(body)):
+        return True
+    read = [given]
+    if isinstance(given, cst.Lambda):
+        read = [one.func for one in source.all(cst.Call, given)]
+    elif isinstance(given, cst.Call) and called(given) == "partial" and given.args:
+        read = [given.args[0].value]
+    elif isinstance(given, cst.Call):
+        return True
+    files, chosen = [source, *workspace.other_files(source.path)], _chosen_around(source, call)
+    defined = [one.name.value for where in files for one in where.all(cst.FunctionDef)]
+    for each in read:
+        name = each.attr.value if isinstance(each, cst.Attribute) else source.code(each)
+        is_method = isinstance(each, cst.Attribute)
+        if not chosen.isdisjoint(source.names_in(each)) and (
+            defined.count(name) > 1 or not (is_method or name in defined)
+        ):
+            return True
+    return False
 
 
 def _definitions(
