@@ -879,6 +879,26 @@ def test_keras_is_called_where_a_pydataset_does_not_call_it(first: str) -> None:
     assert first not in found[found.index(call) :] or first.startswith("self")
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "kept"),
+    [
+        ("(keras.utils.PyDataset)", "(Mixed, keras.utils.PyDataset)", False),
+        ("(keras.utils.PyDataset)", "(keras.utils.PyDataset, Mixed)", True),
+        ("self.table = table", "self.workers = 1", False),
+    ],
+)
+@pytest.mark.parametrize("call", ["super().__init__()", "self.size = 3"])
+def test_workers_that_another_class_or_the_own_one_would_get_are_not_given(
+    old: str, new: str, kept: bool, call: str
+) -> None:
+    text = PYDATASET.replace(old, new).replace("super().__init__()", call)
+    if kept:
+        assert "super().__init__(workers=16" in workers(text)
+    else:
+        keras = {"source": "Rows", "source_file": SCRIPT}
+        refused(text, [op(text, "from_generator", ".fit(", id="generator")], WORKERS, keras=keras)
+
+
 def test_workers_go_with_arguments_that_a_pydataset_hands_on() -> None:
     text = PYDATASET.replace("table):", "table, **kwargs):").replace("t__()", "t__(**kwargs)")
     handed = 'super().__init__(**{**kwargs, "workers": 16, "max_queue_size": 32})'
