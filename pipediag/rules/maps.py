@@ -163,10 +163,13 @@ def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]
 
 
 def _batch_outside(session: Session, op: Operation, outer: Operation | None) -> Operation | None:
-    """Return the batch behind an operation whose function ends with the map of single elements."""
+    """Return the batch behind an operation whose function ends with the map of single elements,
+    which come to the batch as the map gives them."""
     followed = any(op.id in one.parent_ids for one in session.ops)
     batched = any(one.kind in BATCHING for one in upstream(session, op))
-    return following_batch(session, outer) if outer and not followed and not batched else None
+    batch = following_batch(session, outer) if outer and not followed and not batched else None
+    path = between(session, outer, batch) if outer and batch else None
+    return batch if path is not None and all(one.kind in _ORDER_ONLY for one in path) else None
 
 
 def _fills_fast(session: Session, op: Operation) -> bool:

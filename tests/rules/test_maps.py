@@ -190,6 +190,22 @@ def test_a_map_in_the_function_of_an_interleave_is_to_come_behind_the_batch(
     assert found == [("fail" if advised else "pass", None)]
 
 
+@pytest.mark.parametrize(
+    ("kind", "advised"), [("shuffle", True), ("prefetch", True), ("map", False), ("cache", False)]
+)
+def test_a_map_of_an_interleave_stays_where_more_than_their_order_changes_behind_it(
+    kind: str, advised: bool
+) -> None:
+    session = inside()
+    outer, batch = (one for one in session.ops if one.id in ("outer", "batch"))
+    between = make_operation("between", kind, parent_ids=[outer.id])
+    ops = [one for one in session.ops if one is not batch]
+    ops += [between, replace(batch, parent_ids=["between"])]
+    session = session.but(pipeline=session.pipeline.but(ops=ops))
+    found = [one.status for one in run(PER_ELEMENT_MAP, session) if one.op_id == "map"]
+    assert found == (["fail"] if advised else [])
+
+
 def test_batches_are_handed_on_to_maps_that_matter_and_read_nowhere_else() -> None:
     session = rows(cheap(), second_map(5.0), filtered())
     first, behind = run(PER_ELEMENT_MAP, session)
