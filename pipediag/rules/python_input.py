@@ -46,7 +46,10 @@ from pipediag.tensorflow_names import PYTHON_ADAPTERS, PYTHON_OPERATIONS, random
 # Generators of `from_generator`: slow calls in them, and single elements
 
 # Sums that are kept say nothing of a draw without replacement.
-_DRAWS = re.compile(r"\bchoice\((?!.*(\breplace\s*=|,)\s*False\b).*(\bp\s*=|,\s*True\s*,)")
+_DRAWS = re.compile(
+    r"\bchoice\((?!.*(\breplace\s*=|,)\s*False\b)"
+    r"(.*\bp\s*=|([^()]|\([^()]*\))*,\s*True\s*,)"
+)
 _ROWS = re.compile(r"\bfor\b.*\.iterrows\(\)")
 # Keras's `load_img`, `pad_sequences` and such are no calls of TensorFlow.
 _PLAIN = r"data\b|(keras\.)?(utils|preprocessing)\b|.*\bpreprocess_input\("

@@ -203,7 +203,12 @@ def found(
 @pytest.mark.parametrize("of_keras", [False, True])
 @pytest.mark.parametrize(
     "code",
-    [WEIGHTED, "rng.choice(9, 5, True, p)", "for _, row in frame.sample(frac=1).iterrows():"],
+    [
+        WEIGHTED,
+        "rng.choice(9, 5, True, p)",
+        "rng.choice(len(words), 5, True, p)",
+        "for _, row in frame.sample(frac=1).iterrows():",
+    ],
 )
 def test_a_draw_with_weights_and_rows_of_a_frame_are_rewritten(code: str, of_keras: bool) -> None:
     finding = found(code, of_keras=of_keras)
@@ -303,6 +308,7 @@ def test_other_known_calls_are_advice_without_an_edit(code: str) -> None:
         ("drawn = rng.choice(words, 5)", {}),
         (WEIGHTED.replace("p=", "replace=False, p="), {}),
         (WEIGHTED.replace("p=", "False, p="), {}),
+        ("yield self.example(random.choice(users), True, rng)", {}),
         (WEIGHTED.replace("rng", "np.random").replace("p=", "replace=False, p="), {}),
         ("ds = tf.data.Dataset.range(3)", {}),
         ("image = tf.keras.utils.load_img(path)", {}),
