@@ -72,7 +72,8 @@ def in_chunks(source: Source, call: cst.Call) -> list[Change]:
         raise NotPatchableError("The generator is created in the call and would be created twice.")
     text = code(generator)
     if given is not None and code(given) != "None":
-        text = _with_arguments(source, generator, given)
+        if code(given).strip("()[]"):
+            text = _with_arguments(source, generator, given)
         signature = argument(call, "output_signature")
         if by_keyword and keywords <= {"generator", "args", "output_signature"} and signature:
             made = f"{name}({text}, output_signature={code(signature)})"

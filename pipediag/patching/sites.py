@@ -264,6 +264,20 @@ def runs_once(files: Sequence[Source], where: Source, node: cst.CSTNode, depth: 
     return True
 
 
+def gets_tensors(files: Sequence[Source], where: Source, node: cst.CSTNode, depth: int = 0) -> bool:
+    """Return True if code is in a function that an operation calls, as `interleave(make)` does: it
+    gets symbolic tensors, which have no values yet."""
+    for above in where.ancestors(node):
+        if isinstance(above, cst.Lambda) and _is_handed_to_an_operation(where, above):
+            return True
+        if isinstance(above, cst.FunctionDef):
+            used = [(one, use) for one in files for use in uses_in(one, where, above)]
+            return any(_is_handed_to_an_operation(*one) for one in used) or (
+                depth < _DEPTH and any(gets_tensors(files, *one, depth + 1) for one in used)
+            )
+    return False
+
+
 def shared_function(
     files: Sequence[Source], where: Source, node: cst.CSTNode, depth: int = 0
 ) -> str | None:

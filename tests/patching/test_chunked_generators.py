@@ -53,6 +53,10 @@ def after(text: str) -> str:
             "DATA.from_generator(self.rows, tf.int64, args=(path,)).element_spec)",
         ),
         (
+            "DATA.from_generator(rows, output_signature=sig, args=())",
+            "in_chunks(rows, output_signature=sig)",
+        ),
+        (
             "DATA.from_generator(generator=rows, output_signature=sig).shuffle(9)",
             "in_chunks(generator=rows, output_signature=sig).shuffle(9)",
         ),
@@ -72,6 +76,26 @@ def test_names_that_the_file_uses_are_left_alone() -> None:
     call = "DATA.from_generator(rows, output_signature=in_chunks)"
 
     assert "ds = in_chunks_2(rows, output_signature=in_chunks)\n" in after(script(call))
+
+
+@pytest.mark.parametrize(
+    ("args", "uses", "kept"),
+    [
+        ("[path]", "ds = files.interleave(make)\nfirst = make('a')\n", False),
+        ("[path]", "ds = make('a')\n", True),
+        ("[3]", "ds = files.interleave(make)\nfirst = make('a')\n", True),
+    ],
+)
+def test_arguments_that_callers_hand_on_are_those_of_one_measured_call(
+    args: str, uses: str, kept: bool
+) -> None:
+    """A path that `interleave` gives is a symbolic tensor."""
+    call = f"DATA.from_generator(rows, args={args}, output_signature=sig)"
+    text = f"{HEAD}\ndef make(path):\n    return {call}\n\n\n{uses}{FIT}"
+    if kept:
+        assert "in_chunks(lambda args=" in after(text)
+    else:
+        refused(text, [op(text, "from_generator")], CHUNKS)
 
 
 @pytest.mark.parametrize(
