@@ -205,12 +205,27 @@ def _shaped(
 ) -> None:
     """Add the changes that put a dimension for the rows before shapes that functions set."""
     for path, line in places_within(function):
-        source = workspace.source(path)
+        try:
+            source = workspace.source(path)
+        except NotPatchableError:
+            continue  # a library's, as a rule: nothing is rewritten there
         around = function_around(source, line)
-        for call in source.all(cst.Call, around) if around is not None else ():
-            if called(call) in _SHAPES:
-                change = _of_batch(source, needed_argument(call, "shape"), "None")
-                changes[path] += [change] if change not in changes[path] else []
+        calls = source.all(cst.Call, around) if around is not None else []
+        new = _with_rows(source, [one for one in calls if called(one) in _SHAPES])
+        changes[path] += [one for one in new if one not in changes[path]]
+
+
+def _with_rows(source: Source, calls: Sequence[cst.Call]) -> list[Change]:
+    """Put a dimension for the rows before shapes; that of another tensor has it."""
+    found = list[Change]()
+    for call in calls:
+        shape, around = needed_argument(call, "shape"), source.around(call, cst.FunctionDef)
+        match shape:
+            case cst.Attribute(value=cst.Name(value=name), attr=cst.Name(value="shape")):
+                if around is not None and name in source.bound(around.body):
+                    continue
+        found.append(_of_batch(source, shape, "None"))
+    return found
 
 
 def vectorized(source: Source, call: cst.Call) -> list[Change]:
@@ -348,8 +363,7 @@ def _by_row(source: Source, call: cst.Call) -> list[Change]:
     shaped = [each for each in found if called(each) in _SHAPES]
     python = [each for each in found if each not in shaped]
     changes = _called_through(source, call, python, ROWS)
-    shapes = (needed_argument(each, "shape") for each in shaped)
-    return [*changes, *(_of_batch(source, shape, "None") for shape in shapes)]
+    return [*changes, *_with_rows(source, shaped)]
 
 
 def in_processes(source: Source, call: cst.Call, processes: str) -> list[Change]:

@@ -44,8 +44,6 @@ def refuse_shared(
 def refuse_used_beside(workspace: Workspace, function: RecordedFunction) -> None:
     """Raise if a script or a test that is no part of the program uses one of a map's functions."""
     places = places_within(function)
-    if function.file and function.line and not is_lambda(function):
-        places = [(function.file, function.line), *places]
     around = ((path, function_around(workspace.source(path), line)) for path, line in places)
     for path, found in dict.fromkeys(around):
         if found is None:
@@ -138,8 +136,6 @@ def may_have_another(
     """Return True if the same call may give another pipeline a function of other operations: one
     that is chosen before, another class's method, or one with a condition in it."""
     given, places = _function_given(call), places_within(function)
-    if function.file and function.line and not is_lambda(function):
-        places = [(function.file, function.line), *places]
     around = (function_around(workspace.source(path), line) for path, line in places)
     bodies: list[cst.CSTNode] = [one for one in dict.fromkeys(around) if one is not None]
     if any(isinstance(node, _CHOICE) for body in (given, *bodies) for node in walk(body)):
@@ -193,9 +189,13 @@ def is_lambda(function: RecordedFunction) -> bool:
 
 
 def places_within(function: RecordedFunction) -> list[Place]:
-    """Return the lines that make its operations, in a map's function and in those that it calls."""
+    """Return a line of a map's function, and those that make its operations, in it and in functions
+    that it calls."""
     first = 1 if is_lambda(function) else 0
-    return sorted({one for row in function.row_operations for one in row.calls[first:]})
+    places = {one for row in function.row_operations for one in row.calls[first:]}
+    if function.file and function.line and not is_lambda(function):
+        places.add((function.file, function.line))
+    return sorted(places)
 
 
 def function_around(source: Source, line: int) -> cst.FunctionDef | None:

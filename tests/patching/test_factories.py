@@ -417,6 +417,8 @@ def test_what_parses_rows_parses_batches_behind_the_batch(text: str) -> None:
         ("e.set_shape([64])", "e.set_shape([None, 64])"),
         ("e = tf.ensure_shape(e, (64,))", "e = tf.ensure_shape(e, (None, 64))"),
         ("e.set_shape(SHAPE)", "e.set_shape([None, *SHAPE])"),
+        ("e = e + 1\n    e.set_shape(e.shape)", "e.set_shape(e.shape)"),
+        ("e.set_shape(spec.shape)", "e.set_shape([None, *spec.shape])"),
         ("e.set_shape(of(e))", None),
     ],
 )
@@ -428,6 +430,13 @@ def test_a_shape_of_a_parsed_row_gets_a_dimension_for_the_batch(
         refused(text, parsing(text), *BATCH_FIRST)
     else:
         assert f"    {written}\n" in patched(text, parsing(text), *BATCH_FIRST)
+
+
+def test_a_shape_gets_a_dimension_where_nothing_else_is_for_single_rows() -> None:
+    text = PARSED.replace("tf.io.parse_single_example(r, SPEC)", "tf.ensure_shape(r, [])")
+    function = make_function(file=SCRIPT, line=line_of(text, "def row"), row_operations=[])
+    calls = [op(text, "map", ".map(", function=function), op(text, "batch", ".batch(")]
+    assert "tf.ensure_shape(r, [None])" in patched(text, calls, *BATCH_FIRST)
 
 
 @pytest.mark.parametrize(
