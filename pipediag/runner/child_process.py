@@ -50,7 +50,7 @@ from pipediag.session.messages import (
     encode,
 )
 from pipediag.session.worker import worker_of
-from pipediag.trials import ExecutorLostError
+from pipediag.trials import ExecutorLostError, ScriptFinishedError
 from pipediag.vocabulary import ScriptOutcome
 
 
@@ -247,6 +247,8 @@ class _Watch:
                 raise self._lost(self._why_gone())
             if over := self._last(TrialsOver):
                 ended = f"they were ended: {over.reason}."
+                if over.is_end_of_script:
+                    raise ScriptFinishedError(ended)
                 # How a script ends that goes on, or is over, is its own doing.
                 raise ExecutorLostError(ended) if self._ends_by_itself else self._lost(ended)
             if time.monotonic() > give_up_at:

@@ -223,6 +223,11 @@ class TrialsOver:
     reason: str
     """The end of a sentence, without its full stop."""
 
+    @property
+    def is_end_of_script(self) -> bool:
+        """Return True if the script came to its end, and did not fail."""
+        return self.reason == "the script finished"
+
 
 @dataclass(frozen=True)
 class Stopping:

@@ -32,6 +32,10 @@ class ExecutorLostError(Exception):
     """The process that ran the trial is gone or hangs, or its loop has ended."""
 
 
+class ScriptFinishedError(ExecutorLostError):
+    """The script came to its end in a trial, which is no variant's fault."""
+
+
 class Executor(Protocol):
     """The process in which pipeline and model live. Every call waits for its answer, and raises
     one of the errors above, whose message is the reason."""

@@ -18,6 +18,7 @@ from pipediag.trials import (
     Executor,
     ExecutorLostError,
     OnEvent,
+    ScriptFinishedError,
     Trying,
     Variant,
     VariantRefusedError,
@@ -46,9 +47,9 @@ _Answer = TypeVar("_Answer")
 
 class TrialsEndedError(Exception):
     """Error after which no block can be run; its message is a sentence, and the variant caused
-    it."""
+    it, if there is one."""
 
-    def __init__(self, variant: str, reason: str) -> None:
+    def __init__(self, variant: str | None, reason: str) -> None:
         self.variant = variant
         super().__init__(reason)
 
@@ -304,5 +305,6 @@ class Bench:
             return call()
         except ExecutorLostError as error:
             reason = f"The trials ended while trying {self._labels[variant.name]}: {error}"
-            self.lost = TrialsEndedError(variant.name, reason)
+            blamed = None if isinstance(error, ScriptFinishedError) else variant.name
+            self.lost = TrialsEndedError(blamed, reason)
             raise self.lost from error

@@ -113,8 +113,8 @@ class Contest:
     def refuse(self, candidate: Candidate, reason: str) -> None:
         self._settle(candidate, Trial(state="not_tried", reason=reason))
 
-    def end(self, reason: str, culprit: str) -> None:
-        """Judge what has enough rounds, except the variant that ended the trials."""
+    def end(self, reason: str, culprit: str | None) -> None:
+        """Judge what has enough rounds, except the variant that ended the trials, if one did."""
         for one in self._live:
             decision = look(one.ratios.steps, last=True)
             if decision is None or one.candidate.edit.id == culprit:

@@ -57,6 +57,7 @@ class FakeExecutor:
         self._random = random.Random(self.seed)
         self.calls: list[tuple[str, str]] = []
         self.prepared: list[Variant] = []
+        self.lost_by = ExecutorLostError("It was killed by the kernel.")
         self._gone = False
 
     def prepare(self, variant: Variant) -> Prepared:
@@ -103,7 +104,7 @@ class FakeExecutor:
 
     def _lose(self) -> None:
         self._gone = True
-        raise ExecutorLostError("It was killed by the kernel.")
+        raise self.lost_by
 
 
 def make_edit(edit: str, **overrides: Any) -> Edit:

@@ -11,6 +11,7 @@ from pipediag.estimates import FEWEST_ROUNDS, LOOKS, MOST_ROUNDS
 from pipediag.session.edits import SetModel
 from pipediag.session.messages import BlockRun, RunBlock
 from pipediag.session.trials import Trial
+from pipediag.trials import ScriptFinishedError
 from pipediag.trials.bench import TakenBy
 from pipediag.trials.candidates import RETUNE
 from pipediag.trials.contest import MOST_AT_ONCE
@@ -87,6 +88,13 @@ def test_a_lost_process_keeps_what_was_measured() -> None:
     assert (outcome.trials["b"].state, outcome.trials["b"].reason) == ("not_tried", said)
     assert outcome.run.notes == [said]
     assert outcome.combined.findings == ["a"]
+
+
+def test_the_end_of_the_script_takes_no_measured_rounds_away() -> None:
+    executor = FakeExecutor({"a": 4.0}, lose_block={"a": 4})
+    executor.lost_by = ScriptFinishedError("the script finished.")
+    trial = try_edits(executor, "a").trials["a"]
+    assert (trial.state, trial.blocks) == ("confirmed", 3)
 
 
 def test_the_budget_holds() -> None:
