@@ -13,7 +13,7 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
-from pipediag.capture.callsites import frames, is_users, locals_of, parsed, unwrap
+from pipediag.capture.callsites import frames, is_users, locals_of, package_of, parsed, unwrap
 from pipediag.step_source import called_name
 
 UNKNOWN: Any = object()
@@ -206,6 +206,11 @@ class _Now:
         self.lines = {_place(code): line for code, line in reversed(codes)}
         self.called = {code.co_name for code, _ in codes} | {getattr(definition, "name", "")}
 
+    def sources(self) -> list[_Source]:
+        """Return the script's files of which code runs."""
+        paths = dict.fromkeys(path for path, _, _ in self.lines if package_of(path) is None)
+        return [source for path in paths if (source := _source(path)) is not None]
+
 
 @lru_cache(maxsize=16)
 def _source(path: str) -> _Source | None:
@@ -227,6 +232,8 @@ class _Source:
         self._bound: set[tuple[ast.AST, str]] = set()
         self._declared: dict[tuple[ast.AST, str], type[ast.stmt]] = {}
         """Names that a function declares as global or nonlocal."""
+        self.read: dict[str, list[ast.expr]] = defaultdict(list)
+        """Names and attributes that are read, by their last names."""
         self._set: dict[str, list[ast.expr]] = defaultdict(list)
         """Names and attributes that are set, by their last names."""
         self._changed: dict[str, list[ast.expr]] = defaultdict(list)
@@ -236,6 +243,8 @@ class _Source:
 
     def _note(self, node: ast.AST) -> None:
         match node:
+            case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name, ctx=ast.Load()):
+                self.read[name].append(node)
             case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
                 self._set[name].append(node)
                 self._bound.add((self._scope(node), name))
@@ -324,21 +333,45 @@ class _Source:
     def is_in_a_loop(self, node: ast.AST) -> bool:
         return any(isinstance(one, _Loop) for one in self.around(node))
 
+    def _calls_of(self, own: _Function, now: _Now) -> list[tuple[_Source, ast.expr]]:
+        """Return where a function is called, by its name alone; nothing where it is also given
+        away, or where Python or Keras may call it."""
+        if own.name.startswith("__") or own.name == "call":
+            return []
+        sources = {self: None, **dict.fromkeys(now.sources())}
+        named = [
+            (source, one)
+            for source in sources
+            for one in source.read[own.name]
+            if own not in source.around(one)
+        ]
+        return named if all(source.is_called(one) for source, one in named) else []
+
+    def is_called(self, node: ast.expr) -> bool:
+        above = self._above[node]
+        return isinstance(above, ast.Call) and above.func is node
+
     def _is_of(self, node: ast.AST, home: ast.AST) -> bool:
         return isinstance(node, ast.Name) and self.home(node) is home
 
     def function(self, node: ast.AST) -> ast.AST:
         return next(one for one in self.around(node) if isinstance(one, _Function | ast.Module))
 
-    def comes(self, node: ast.AST, now: _Now, unknown: bool) -> bool:
+    def comes(
+        self, node: ast.AST, now: _Now, unknown: bool, seen: frozenset[ast.AST] = frozenset()
+    ) -> bool:
         """Return True if code may run behind the line that runs now, before the function that would
-        be traced is called again. `unknown` is the answer for functions that do not run now."""
+        be traced is called again. `unknown` is the answer for functions that do not run now, but
+        for those whose calls are over; `seen` are functions that are asked about already."""
         around, own = list(self.around(node)), self.function(node)
-        if now.definition in around or getattr(own, "name", None) in _WHILE_MADE:
+        if now.definition in around or getattr(own, "name", None) in _WHILE_MADE or own in seen:
             return False
         line = now.lines.get(self._place(own))
         if line is None:
-            return unknown and own is not self._tree
+            named = self._calls_of(own, now) if unknown and isinstance(own, _Function) else None
+            if not named:
+                return unknown and own is not self._tree
+            return any(source.comes(one, now, True, seen | {own}) for source, one in named)
         # A loop that makes the function anew makes another trace.
         made_in = [] if now.definition is None else list(self.around(now.definition))
         loops = (one for one in around[: around.index(own)] if isinstance(one, _Loop))

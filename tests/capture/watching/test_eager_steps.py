@@ -173,6 +173,65 @@ def test_a_function_that_closes_over_what_is_set_again(
     assert (found.lacking is None) if why is None else why in (found.lacking or "")
 
 
+SET_UP = """
+    settings, shift = {{}}, None
+
+    class Other:
+        def prepare(self):
+            self.classes = 1
+
+    class Trainer:
+        def __init__(self):
+            self.load()
+
+        def load(self):
+            global shift
+            self.classes, settings["n"], shift = 10, 3, 0.5
+            self.more()
+
+        def more(self):
+            self.classes = 11
+
+        def train_step(self, x):
+            with tf.GradientTape():
+                apply(x / self.classes + settings["n"] + shift)
+
+        def fit(self):
+            {fit}
+            for x in data:  # loop
+                {body}
+                self.train_step(x)
+
+    trainer = Trainer()
+    Other().prepare()
+    for epoch in range(2):
+        {epoch}
+    {call}
+    trainer.fit()
+"""
+
+
+@pytest.mark.parametrize(
+    ("fit", "body", "epoch", "call", "why"),
+    [
+        ("pass", "pass", "pass", "trainer.load()", None),
+        ("self.load()", "pass", "pass", "pass", None),
+        ("pass", "self.load()", "pass", "pass", "`shift`"),
+        ("pass", "self.more()", "pass", "pass", "`self.classes`"),
+        ("pass", "pass", "trainer.fit(); trainer.load()", "pass", "`shift`"),
+        ("pass", "pass", "pass", "trainer.fit()\n    trainer.load()", "`shift`"),
+        ("reload = self.load", "reload()", "pass", "pass", "`shift`"),
+        ("pass", "Other().prepare()", "pass", "pass", "`self.classes`"),
+    ],
+)
+def test_what_functions_set_whose_calls_are_over_is_kept(
+    fit: str, body: str, epoch: str, call: str, why: str | None, tmp_path: Path
+) -> None:
+    source = SET_UP.format(fit=fit, body=body, epoch=epoch, call=call)
+    (found,) = steps_of(source, tmp_path)
+    assert (found.lacking is None) if why is None else why in (found.lacking or "")
+
+
 CALLED_WITH = """
     class Trainer:
         def train_step(self, x, model, rate=0.1, training=True):
