@@ -13,7 +13,15 @@ from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
 
-from pipediag.capture.callsites import frames, is_users, locals_of, package_of, parsed, unwrap
+from pipediag.capture.callsites import (
+    frames,
+    is_in_a_loop,
+    is_users,
+    locals_of,
+    package_of,
+    parsed,
+    unwrap,
+)
 from pipediag.step_source import called_name
 
 UNKNOWN: Any = object()
@@ -201,10 +209,19 @@ class _Now:
     """The lines that run now, and the definition of a function that would be traced."""
 
     def __init__(self, definition: ast.AST | None) -> None:
-        codes = [(one.f_code, one.f_lineno) for one in frames() if is_users(one.f_code.co_filename)]
+        own = [one for one in frames() if is_users(one.f_code.co_filename)]
+        codes = [(one.f_code, one.f_lineno) for one in own]
         self.definition = definition
         self.lines = {_place(code): line for code, line in reversed(codes)}
         self.called = {code.co_name for code, _ in codes} | {getattr(definition, "name", "")}
+        self.again: set[_Place] = set()
+        """Functions that a loop of the script calls, also through others."""
+        in_a_loop = False
+        for frame in reversed(own):
+            if in_a_loop:
+                self.again.add(_place(frame.f_code))
+            of_script = package_of(frame.f_code.co_filename) is None
+            in_a_loop |= of_script and is_in_a_loop(frame.f_code, frame.f_lasti)
 
     def sources(self) -> list[_Source]:
         """Return the script's files of which code runs."""
@@ -374,6 +391,8 @@ class _Source:
             return any(source.comes(one, now, True, seen | {own}) for source, one in named)
         # A loop that makes the function anew makes another trace.
         made_in = [] if now.definition is None else list(self.around(now.definition))
+        if unknown and self._place(own) in now.again and own not in made_in:
+            return True
         loops = (one for one in around[: around.index(own)] if isinstance(one, _Loop))
         if any(one.lineno <= line <= (one.end_lineno or 0) for one in loops if one not in made_in):
             return True

@@ -221,6 +221,9 @@ SET_UP = """
         ("pass", "pass", "trainer.fit(); trainer.load()", "pass", "`shift`"),
         ("pass", "pass", "pass", "trainer.fit()\n    trainer.load()", "`shift`"),
         ("reload = self.load", "reload()", "pass", "pass", "`shift`"),
+        ("self.classes = 12", "pass", "pass", "trainer.fit()", None),
+        ("self.classes = 12", "pass", "trainer.fit()", "pass", "`self.classes`"),
+        ("self.load()", "pass", "trainer.fit()", "pass", "`shift`"),
         ("pass", "Other().prepare()", "pass", "pass", "`self.classes`"),
     ],
 )
