@@ -284,10 +284,17 @@ def _refuse_set_by_call(
     others = [*rest, *nodes_of(_reached(functions, rest))]
     set_by_loop = set(names_of([loop])[1])
     read = state_of(nodes_of(step), ast.Load, set_by_loop) | state_of(nodes_of(called), ast.Load)
-    kept = (read | {".trainable"}) & state_of(others, ast.Store) - {".lr", ".learning_rate"}
-    changed = {name for one in others if isinstance(one, ast.Global) for name in one.names}
+    # What the step's functions set for themselves alone, each trace makes anew.
+    own = {*nodes_of(called)}
+    read_elsewhere = state_of((one for one in nodes_of(trees) if one not in own), ast.Load)
+    changed = state_of((one for one in others if one not in own), ast.Store)
+    changed |= state_of((one for one in others if one in own), ast.Store) & (
+        read_elsewhere | {".trainable"}
+    )
+    kept = (read | {".trainable"}) & changed - {".lr", ".learning_rate"}
+    declared = {name for one in others if isinstance(one, ast.Global) for name in one.names}
     inner = {*ast.walk(scope)}
-    kept |= changed & names_of(called)[0].keys()
+    kept |= declared & names_of(called)[0].keys()
     kept |= set_by_loop & names_of(one for one in called if one in inner)[0].keys()
     if kept:
         raise NotAFunctionError(

@@ -249,6 +249,26 @@ def test_what_the_loop_does_not_change_may_be_read(state: str, call: str) -> Non
     assert _step(_by_epochs(state, call, rest) + "trainer.anneal(1)\n")
 
 
+ATTENTION = """
+class Attention:
+    def call(self, y, x):
+        self.scores = f(x)
+        return x
+class Net:
+    def call(self, y, x):
+        x = self.attention(y, x)
+        self.scores = self.attention.scores
+        return x
+"""
+
+
+def test_what_a_layer_sets_and_only_layers_read_may_be_set() -> None:
+    text = _by_epochs("model(x)", "evaluate(model)", ATTENTION)
+    assert "model" in _step(text).constants
+    with pytest.raises(NotAFunctionError, match="keep"):
+        _step(text + "def evaluate(model):\n    show(model.scores)\n")
+
+
 REFUSED = {
     "a deleted tape": LOOP + "    del tape\n",
     "a layer that is unfrozen": LOOP + "    base.trainable = True\n",

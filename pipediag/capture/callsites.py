@@ -17,7 +17,7 @@ from dis import get_instructions
 from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
-from types import CellType, CodeType, FrameType, FunctionType, MethodType
+from types import CellType, CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 KERAS = frozenset({"keras", "tf_keras"})
@@ -302,6 +302,14 @@ def parsed(file: str) -> ast.Module | None:
         return ast.parse(source) if source else None
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
+
+
+def script_files() -> list[str]:
+    """Return the files of the script's modules."""
+    modules = [one for one in [*sys.modules.values()] if isinstance(one, ModuleType)]
+    files = {str(vars(one).get("__file__")) for one in modules}
+    own = (one for one in files if one.endswith(".py") and package_of(one) is None)
+    return [one for one in own if is_users(one)]
 
 
 def is_in_a_loop(code: CodeType, at: int) -> bool:

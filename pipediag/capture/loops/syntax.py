@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ast
-import sys
 from collections.abc import Container, Iterable, Iterator
-from types import ModuleType
 
-from pipediag.capture.callsites import is_users, package_of, parsed
+from pipediag.capture.callsites import parsed, script_files
 
 
 def around(tree: ast.AST, line: int) -> Iterator[ast.AST]:
@@ -40,10 +38,8 @@ def calls_in(written: Iterable[ast.AST]) -> list[ast.Call]:
 
 def other_files(file: str | None = None) -> list[ast.Module]:
     """Return the syntax trees of the script's modules, but for that of the file."""
-    modules = [one for one in [*sys.modules.values()] if isinstance(one, ModuleType)]
-    files = {str(vars(one).get("__file__")) for one in modules} - {file}
-    own = (one for one in files if one.endswith(".py") and package_of(one) is None)
-    return [tree for one in own if is_users(one) and (tree := parsed(one)) is not None]
+    trees = (parsed(one) for one in script_files() if one != file)
+    return [tree for tree in trees if tree is not None]
 
 
 _BETWEEN_EPOCHS = ("on_epoch_begin", "on_epoch_end")

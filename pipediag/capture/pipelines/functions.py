@@ -9,7 +9,7 @@ import inspect
 import io
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from textwrap import dedent
 from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
@@ -21,6 +21,7 @@ from pipediag.capture.pipelines.values import (
     CONTAINERS,
     UNKNOWN,
     closure_of,
+    handed_on,
     set_again,
     value_of,
 )
@@ -82,8 +83,13 @@ _WRITE_MODES = frozenset("wax+")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-def side_effect(function: Callable[..., Any]) -> str | None:
-    """Return what it changes, as in "it changes `seen`"; None where nothing shows."""
+def side_effect(
+    function: Callable[..., Any], handed_on: Container[str] = frozenset()
+) -> str | None:
+    """Return what it changes, as in "it changes `seen`"; None where nothing shows.
+
+    Attributes that are `handed_on` may be set, if they are of its own object.
+    """
     function = _with_owner(function)
     plain = inspect.unwrap(getattr(function, "__func__", function))
     try:
@@ -92,7 +98,7 @@ def side_effect(function: Callable[..., Any]) -> str | None:
         return None
     if not isinstance(definition, ast.FunctionDef):
         return None
-    outside = _Outside(definition, plain, getattr(function, "__self__", None))
+    outside = _Outside(definition, plain, getattr(function, "__self__", None), handed_on)
     return next(outside.changes(), None)
 
 
@@ -120,8 +126,10 @@ _ON_HOST = ("print", "next", "input")
 
 def changes_of(function: Callable[..., Any]) -> str | None:
     """Return what a function, or what it calls of the script's, changes, draws or prints."""
-    for one in _followed(function):
-        changed = side_effect(one)
+    followed = [*_followed(function)]
+    passing = handed_on(followed)
+    for one in followed:
+        changed = side_effect(one, passing)
         if changed is not None:
             return changed
         named = module_functions(getattr(one, "__func__", one))
@@ -139,7 +147,8 @@ def why_not_traced(function: Callable[..., Any]) -> str | None:
     changed = changes_of(function)
     if changed is not None:
         return f"Its Python would run only while it is traced, and {changed}."
-    kept = next(filter(None, map(set_again, _followed(function))), None)
+    followed = [*_followed(function)]
+    kept = next(filter(None, (set_again(one, followed) for one in followed)), None)
     return f"It reads {kept}, which other code sets, and a trace would keep." if kept else None
 
 
@@ -207,8 +216,14 @@ def _called_by(function: FunctionType, owner: object | None) -> Iterator[Any]:
 
 
 class _Outside:
-    def __init__(self, definition: ast.FunctionDef, plain: Any, owner: object | None) -> None:
-        self._definition = definition
+    def __init__(
+        self,
+        definition: ast.FunctionDef,
+        plain: Any,
+        owner: object | None,
+        handed_on: Container[str],
+    ) -> None:
+        self._definition, self._me, self._handed_on = definition, None, handed_on
         self._declared = {
             name
             for node in ast.walk(definition)
@@ -221,6 +236,7 @@ class _Outside:
         for me in named[:1] if owner is not None else []:  # none in `def f(*args)`
             self._own.discard(me.arg)
             self._values[me.arg] = owner
+            self._me = me.arg
 
     def changes(self) -> Iterator[str]:
         for node in ast.walk(self._definition):
@@ -228,6 +244,10 @@ class _Outside:
             match node:
                 case ast.Name(id=name) if stored and name in self._declared:
                     yield f"it assigns `{name}`"
+                case ast.Attribute(value=ast.Name(id=of), attr=name, ctx=ast.Store()) if (
+                    of == self._me and name in self._handed_on
+                ):
+                    pass
                 case ast.Attribute(value=value) | ast.Subscript(value=value):
                     if stored and self._is_outside(value):
                         yield f"it changes `{ast.unparse(value)}`"

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
+import re
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Any
@@ -20,6 +22,7 @@ from pipediag.capture.callsites import (
     locals_of,
     package_of,
     parsed,
+    script_files,
     unwrap,
 )
 from pipediag.step_source import called_name
@@ -65,9 +68,33 @@ def closure_of(function: Any) -> dict[str, Any]:
     return bound
 
 
-def set_again(function: Callable[..., Any]) -> str | None:
+def handed_on(functions: Iterable[Callable[..., Any]]) -> set[str]:
+    """Return attributes that only these functions read, behind what sets them: each trace makes
+    them anew."""
+    codes = [code for one in functions if (code := getattr(unwrap(one), "__code__", None))]
+    sources = {_source(code.co_filename): None for code in codes}
+    sources |= dict.fromkeys(_Now(None).sources())
+    files = [one for one in sources if one is not None]
+    others = set(script_files()) - {one.path for one in files}
+    elsewhere = "".join(line for path in others for line in linecache.getlines(path))
+    within = [own for code in codes for one in files if (own := one.definition(code)) is not None]
+    nodes = (node for one in within for node in ast.walk(one) if isinstance(node, ast.Attribute))
+    return {
+        name
+        for name in {node.attr for node in nodes if isinstance(node.ctx, ast.Store)}
+        if all(one.hands_on(name, within) for one in files)
+        and not re.search(rf"\.{name}\b", elsewhere)
+    }
+
+
+def set_again(
+    function: Callable[..., Any], together: Iterable[Callable[..., Any]] = ()
+) -> str | None:
     """Return a name or an attribute that a function reads, and that other code of its file may set
-    or change behind the line that runs now, as in "`self.weight`"; None where none shows."""
+    or change behind the line that runs now, as in "`self.weight`"; None where none shows.
+
+    `together` are functions that are traced with it.
+    """
     plain = unwrap(function)
     code: CodeType | None = getattr(plain, "__code__", None)
     source = _source(code.co_filename) if code is not None else None
@@ -79,7 +106,7 @@ def set_again(function: Callable[..., Any]) -> str | None:
     if owner is not None and code.co_argcount:
         me = code.co_varnames[0]
         names[me] = owner
-    now = _Now(definition)
+    now = _Now(definition, together)
     # What it trains is read as it is traced.
     if (frozen := source.set_again_of("trainable", now)) is not None:
         return f"`{ast.unparse(frozen)}`"
@@ -206,12 +233,16 @@ def _place(code: CodeType) -> _Place:
 
 
 class _Now:
-    """The lines that run now, and the definition of a function that would be traced."""
+    """The lines that run now, and the definition of a function that would be traced, with others
+    that it calls."""
 
-    def __init__(self, definition: ast.AST | None) -> None:
+    def __init__(
+        self, definition: ast.AST | None, together: Iterable[Callable[..., Any]] = ()
+    ) -> None:
         own = [one for one in frames() if is_users(one.f_code.co_filename)]
         codes = [(one.f_code, one.f_lineno) for one in own]
         self.definition = definition
+        self.traced = {_place(unwrap(one).__code__) for one in together}
         self.lines = {_place(code): line for code, line in reversed(codes)}
         self.called = {code.co_name for code, _ in codes} | {getattr(definition, "name", "")}
         self.again: set[_Place] = set()
@@ -239,7 +270,7 @@ class _Source:
     """A file's code, by what it sets."""
 
     def __init__(self, path: str, tree: ast.Module) -> None:
-        self._path, self._tree = path, tree
+        self.path, self._tree = path, tree
         nodes = list(ast.walk(tree))
         self._above = {child: node for node in nodes for child in ast.iter_child_nodes(node)}
         self.calls = [node for node in nodes if isinstance(node, ast.Call)]
@@ -289,9 +320,9 @@ class _Source:
 
     def _place(self, node: ast.AST) -> _Place:
         if not isinstance(node, _Function):
-            return self._path, "<module>", 0
+            return self.path, "<module>", 0
         first = min(one.lineno for one in (node, *node.decorator_list))
-        return self._path, node.name, first
+        return self.path, node.name, first
 
     def definition(self, code: CodeType) -> ast.AST | None:
         return self._definitions.get(_place(code))
@@ -337,6 +368,33 @@ class _Source:
         holds = isinstance(value, CONTAINERS) or type(value).__name__ == "ndarray"
         return holds and any(self.comes(one, now, True) for one in changed)
 
+    def hands_on(self, attribute: str, within: list[ast.AST]) -> bool:
+        """Return True if an attribute is read only in these functions, behind what sets it, or
+        behind the call of the object that sets it."""
+        alike = [one for one in self._set[attribute] if isinstance(one, ast.Attribute)]
+        if any(isinstance(self._above[one], ast.AugAssign) for one in alike):
+            return False
+        for one in self.read[attribute]:
+            if not isinstance(one, ast.Attribute):
+                continue
+            own = self.function(one)
+            always = (
+                other
+                for other in alike
+                if self.function(other) is own
+                and not any(isinstance(above, ast.If | _Loop) for above in self.around(other))
+            )
+            by_call = (
+                call.func
+                for call in self.calls
+                if self.function(call) is own and _made_of(call.func) == _made_of(one.value)
+            )
+            written = ast.unparse(one)
+            before = [*(other for other in always if ast.unparse(other) == written), *by_call]
+            if own not in within or not any(other.lineno < one.lineno for other in before):
+                return False
+        return True
+
     def set_like(self, written: ast.expr) -> Iterator[ast.expr]:
         """Yield where a name or attribute is set, but for the targets of loops."""
         home = self.home(written) if isinstance(written, ast.Name) else None
@@ -381,7 +439,8 @@ class _Source:
         be traced is called again. `unknown` is the answer for functions that do not run now, but
         for those whose calls are over; `seen` are functions that are asked about already."""
         around, own = list(self.around(node)), self.function(node)
-        if now.definition in around or getattr(own, "name", None) in _WHILE_MADE or own in seen:
+        is_traced = now.definition in around or self._place(own) in now.traced
+        if is_traced or getattr(own, "name", None) in _WHILE_MADE or own in seen:
             return False
         line = now.lines.get(self._place(own))
         if line is None:
@@ -403,6 +462,13 @@ class _Source:
 
 def _last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def _made_of(node: ast.expr) -> str:
+    """Return the code of a list or an object for one of its entries."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return ast.unparse(node)
 
 
 def _is_value(value: Any) -> bool:

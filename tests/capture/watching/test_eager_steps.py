@@ -6,7 +6,7 @@ import random
 from collections import deque
 from contextlib import nullcontext
 from pathlib import Path
-from textwrap import dedent
+from textwrap import dedent, indent
 from types import SimpleNamespace
 
 import numpy as np
@@ -231,6 +231,92 @@ def test_what_functions_set_whose_calls_are_over_is_kept(
     fit: str, body: str, epoch: str, call: str, why: str | None, tmp_path: Path
 ) -> None:
     source = SET_UP.format(fit=fit, body=body, epoch=epoch, call=call)
+    (found,) = steps_of(source, tmp_path)
+    assert (found.lacking is None) if why is None else why in (found.lacking or "")
+
+
+KEEPS = """
+    class Attention:
+        def __init__(self):
+            self.scores = 0.0
+
+        def call(self, x):
+            {attention}
+            return x
+
+        __call__ = call
+
+    class Net:
+        def __init__(self):
+            self.attention = Attention()
+
+        def call(self, x):
+            {net}
+            return x
+
+        __call__ = call
+
+    net, attention = Net(), Attention()
+
+    def train_step(x):
+        with tf.GradientTape():
+            apply(net(x))
+
+    for x in data:  # loop
+        train_step(x)
+    {behind}
+"""
+
+
+@pytest.mark.parametrize(
+    ("attention", "net", "behind", "why"),
+    [
+        ("self.scores = x", "x = self.attention(x)", "pass", None),
+        (
+            "self.scores = x; x = 1",
+            "self.attention(x)\nx = self.size_kept = x",
+            "pass",
+            None,
+        ),
+        ("self.size_kept = x\nx = x + self.size_kept", "x = self.attention(x)", "pass", None),
+        (
+            "self.scores = x",
+            "x = self.attention(x)\nself.size_kept = self.attention.scores",
+            "pass",
+            None,
+        ),
+        ("self.scores = x", "x = self.attention(x)", "print(net.attention.scores)", "`self`"),
+        ("self.scores = self.scores + x", "x = self.attention(x)", "pass", "`self`"),
+        ("self.scores += x", "x = self.attention(x)", "pass", "`self`"),
+        (
+            "x = x + self.scores\nself.scores = x",
+            "self.attention(x)",
+            "pass",
+            "`self`",
+        ),
+        (
+            "if len(x): self.size_kept = x\nx = self.size_kept",
+            "self.attention(x)",
+            "pass",
+            "`self`",
+        ),
+        (
+            "self.scores = x",
+            "self.size_kept = self.attention.scores\nself.attention(x)",
+            "pass",
+            "`self`",
+        ),
+        ("attention.scores = x", "x = self.attention(x)", "pass", "`attention`"),
+    ],
+)
+def test_what_a_layer_sets_for_itself_is_made_by_each_trace(
+    attention: str, net: str, behind: str, why: str | None, tmp_path: Path
+) -> None:
+    source = KEEPS.format(
+        attention=indent(attention, " " * 12).strip(),
+        net=indent(net, " " * 12).strip(),
+        behind=behind,
+    )
     (found,) = steps_of(source, tmp_path)
     assert (found.lacking is None) if why is None else why in (found.lacking or "")
 
