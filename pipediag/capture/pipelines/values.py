@@ -182,11 +182,26 @@ def calling(frame: FrameType) -> FrameType | None:
 
 
 def _calls(code: CodeType, caller: FrameType) -> list[ast.Call]:
-    """Return the calls of a function in the file that calls it, the one that runs first."""
-    source = _source(caller.f_code.co_filename)
+    """Return the calls of a function in the file that calls it, the one that runs first.
+
+    Calls of other functions with its name are left out, and those of what is not known, unless they
+    are written as the one that runs.
+    """
+    source, line = _source(caller.f_code.co_filename), caller.f_lineno
+    names = {**caller.f_globals, **locals_of(caller)}
     found = [one for one in source.calls if called_name(one) == code.co_name] if source else []
-    line = caller.f_lineno
-    return sorted(found, key=lambda one: not one.lineno <= line <= (one.end_lineno or 0))
+    found.sort(key=lambda one: not one.lineno <= line <= (one.end_lineno or 0))
+    running = {ast.unparse(one.func) for one in found[:1]}
+
+    def is_own(call: ast.Call) -> bool:
+        value = value_of(call.func, names)
+        if value is UNKNOWN:
+            return ast.unparse(call.func) in running
+        other: CodeType | None = getattr(unwrap(value), "__code__", None)
+        # One of another name may call it, as what a decorator makes does.
+        return other is code or (other is not None and other.co_name != code.co_name)
+
+    return [one for one in found if is_own(one)]
 
 
 def _differs(code: CodeType, caller: FrameType, name: str, now: _Now) -> bool:

@@ -366,6 +366,48 @@ def test_a_function_that_each_other_argument_would_trace(
     assert (found.lacking is None) if why is None else why in (found.lacking or "")
 
 
+NAMED_ALIKE = """
+    class Runner:
+        def update(self, x, rate):
+            with tf.GradientTape():
+                apply(x * rate)
+
+    class Other:
+        def update(self, x, rate=None):
+            return x
+
+    class Both:
+        runner, other = Runner(), Other()
+
+    def prepare():
+        local = Other()
+        local.update(1, 2)
+
+    runner, second, other, both, seen, rate = Runner(), Runner(), Other(), Both, dict(), 0.1
+    for x in data:  # loop
+        {call}
+        {rest}
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "rest", "why"),
+    [
+        ("runner.update(x, rate)", "other.update(3, 4)", None),
+        ("runner.update(x, rate)", "seen.update({}, rate=1)", None),
+        ("both.runner.update(x, rate)", "both.other.update(3, 4)", None),
+        ("both.runner.update(x, rate)", "second.update(x, 0.2)", "`rate`"),
+        ("[runner][0].update(x, rate)", "other.update(3, 4)", None),
+        ("[runner][0].update(x, rate)", "[runner][0].update(x, 0.2)", "`rate`"),
+    ],
+)
+def test_calls_of_another_function_with_its_name_do_not_count(
+    call: str, rest: str, why: str | None, tmp_path: Path
+) -> None:
+    (found,) = steps_of(NAMED_ALIKE.format(call=call, rest=rest), tmp_path)
+    assert (found.lacking is None) if why is None else why in (found.lacking or "")
+
+
 SPLIT = """
     def grad(x, rate=0.1):
         with tf.GradientTape():
