@@ -221,8 +221,15 @@ def _differs(code: CodeType, caller: FrameType, name: str, now: _Now) -> bool:
             return True
         if not isinstance(node, ast.Name) or source.home(node) is not definition:
             continue
-        outer = calling(caller) if node.id in parameters else None
-        if outer is not None and _differs(caller.f_code, outer, node.id, now):
+        outer = calling(caller)
+        if outer is None:
+            continue
+        if node.id in parameters and _differs(caller.f_code, outer, node.id, now):
+            return True
+        is_made = any(source.is_of_call(one) for one in source.set_like(node))
+        made_in = source.around(now.definition) if now.definition is not None else ()
+        several = len(_calls(caller.f_code, outer)) > 1 or _place(caller.f_code) in now.again
+        if is_made and several and definition not in made_in:
             return True
     return False
 
@@ -419,6 +426,12 @@ class _Source:
             same = ast.unparse(one) == ast.unparse(written)
             if same and not of_loop and (home is None or self._is_of(one, home)):
                 yield one
+
+    def is_of_call(self, node: ast.expr) -> bool:
+        """Return True if what a name is set to comes from a call."""
+        within = next(one for one in self.around(node) if isinstance(one, ast.stmt))
+        value = getattr(within, "value", None)
+        return value is not None and any(isinstance(one, ast.Call) for one in ast.walk(value))
 
     def is_in_a_loop(self, node: ast.AST) -> bool:
         return any(isinstance(one, _Loop) for one in self.around(node))

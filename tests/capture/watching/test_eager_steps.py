@@ -366,6 +366,56 @@ def test_a_function_that_each_other_argument_would_trace(
     assert (found.lacking is None) if why is None else why in (found.lacking or "")
 
 
+MADE_BY_THE_CALLER = """
+    def train_step(x, model, rate):
+        with tf.GradientTape():
+            apply(x * rate)
+
+    def make():
+        return Model()
+
+    def run(number):
+        {inner}
+        model, rate = {made}
+        for x in data:  # loop
+            {step}(x, model, rate)
+
+    given = Model()
+
+    def main():
+        run(1)
+        {again}
+
+    {main}
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "again", "main", "own", "why"),
+    [
+        ("make(), 0.1", "pass", "main()", False, None),
+        ("make(), 0.1", "[run(one) for one in range(2)]", "main()", False, "`model`"),
+        ("make(), 0.1", "pass", "for _ in range(2): main()", False, "`model`"),
+        ("make(), 0.1", "run(2)", "main()", False, "`model`"),
+        ("make(), 0.1", "run(2)", "main()", True, None),
+        ("given, 0.1", "run(2)", "main()", False, None),
+    ],
+)
+def test_what_the_caller_makes_is_another_one_when_it_is_called_again(
+    made: str, again: str, main: str, own: bool, why: str | None, tmp_path: Path
+) -> None:
+    step = "train" if own else "train_step"
+    inner = """
+        def train(x, model, rate):
+            with tf.GradientTape():
+                apply(x * rate)
+    """
+    inner = indent(dedent(inner), " " * 8).strip() if own else "pass"
+    source = MADE_BY_THE_CALLER.format(made=made, again=again, main=main, step=step, inner=inner)
+    (found,) = steps_of(source, tmp_path)
+    assert (found.lacking is None) if why is None else why in (found.lacking or "")
+
+
 NAMED_ALIKE = """
     class Runner:
         def update(self, x, rate):
