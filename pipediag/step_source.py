@@ -391,6 +391,8 @@ def _is_for_host(call: ast.Call) -> bool:
     match call.func:
         case ast.Name(id="int"):
             return "shape" not in ast.unparse(call)  # which a trace knows
+        case ast.Name(id="next"):
+            return reads_on(call)
         case ast.Name(id=name):
             return name in _ON_HOST
         case ast.Attribute(value=ast.Attribute(attr="summary")):
@@ -398,6 +400,15 @@ def _is_for_host(call: ast.Call) -> bool:
         case ast.Attribute(attr=name):
             return name in _METHODS_ON_HOST
     return False
+
+
+def reads_on(call: ast.Call) -> bool:
+    """Return True for `next` of an iterator that is kept, and not of one that is made for it, as in
+    `next(iter(features.values()))`."""
+    match call.args:
+        case [ast.GeneratorExp() | ast.Call(func=ast.Name(id="iter")), *_]:
+            return False
+    return True
 
 
 def _called_with_results(statement: ast.stmt) -> str | None:

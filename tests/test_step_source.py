@@ -120,6 +120,11 @@ def test_what_a_trace_knows_stays_in_the_step() -> None:
     assert "tf.math.log(model(x)) / int(x.shape[1])" in "".join(_rewritten(text).split("return")[0])
 
 
+def test_the_first_of_several_features_is_no_batch() -> None:
+    taken = "model(next(iter(x.values())))"
+    assert taken in "".join(_rewritten(LOOP.replace("model(x)", taken)).split("for x")[0])
+
+
 @pytest.mark.parametrize("line", ["tf.summary.scalar('loss', loss, step=1)", "total += loss"])
 def test_what_only_looks_at_results_follows_the_step(line: str) -> None:
     text = LOOP.replace("    optimizer", f"    {line}\n    optimizer")

@@ -26,6 +26,7 @@ from pipediag.capture.pipelines.values import (
     value_of,
 )
 from pipediag.session.recording import RecordedFunction, RowOperation
+from pipediag.step_source import called_name, reads_on
 from pipediag.tensorflow_names import (
     BROADCASTING,
     PARSING,
@@ -92,14 +93,20 @@ def side_effect(
     """
     function = _with_owner(function)
     plain = inspect.unwrap(getattr(function, "__func__", function))
-    try:
-        [definition] = ast.parse(dedent(inspect.getsource(plain))).body
-    except (OSError, TypeError, SyntaxError, ValueError, IndentationError):
-        return None
+    tree = _tree_of(plain)
+    definition = tree.body[0] if tree is not None and len(tree.body) == 1 else None
     if not isinstance(definition, ast.FunctionDef):
         return None
     outside = _Outside(definition, plain, getattr(function, "__self__", None), handed_on)
     return next(outside.changes(), None)
+
+
+def _tree_of(function: Any) -> ast.Module | None:
+    """Return the syntax tree of a function's source; None where there is none, or only a part."""
+    try:
+        return ast.parse(dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return None
 
 
 def _with_owner(function: Any) -> Any:
@@ -132,7 +139,10 @@ def changes_of(function: Callable[..., Any]) -> str | None:
         changed = side_effect(one, passing)
         if changed is not None:
             return changed
-        named = module_functions(getattr(one, "__func__", one))
+        plain = getattr(one, "__func__", one)
+        named = module_functions(plain)
+        if "next" in named and not _reads_on(_tree_of(plain)):
+            named.remove("next")
         by_chance = [name for name in named if name in _ON_HOST or name.startswith(_BY_CHANCE)]
         if by_chance:
             return f"it calls `{by_chance[0]}`"
@@ -140,6 +150,13 @@ def changes_of(function: Callable[..., Any]) -> str | None:
         if drawn is not None:
             return drawn
     return None
+
+
+def _reads_on(tree: ast.Module | None) -> bool:
+    """Return True if code reads an iterator with `next` that it does not make there."""
+    calls = [one for one in ast.walk(tree) if isinstance(one, ast.Call)] if tree is not None else []
+    named = [one for one in calls if called_name(one) == "next"]
+    return not named or any(map(reads_on, named))
 
 
 def why_not_traced(function: Callable[..., Any]) -> str | None:
@@ -196,11 +213,8 @@ def _called_by(function: FunctionType, owner: object | None) -> Iterator[Any]:
     me = function.__code__.co_varnames[0] if owner is not None else None
     if me is not None:
         names[me] = owner
-    try:
-        tree = ast.parse(dedent(inspect.getsource(function)))
-    except (OSError, TypeError, SyntaxError, ValueError):
-        return
-    for node in ast.walk(tree):
+    tree = _tree_of(function)
+    for node in ast.walk(tree) if tree is not None else ():
         if isinstance(node, ast.Call):
             value = value_of(node.func, names)
             if isinstance(value, FunctionType):

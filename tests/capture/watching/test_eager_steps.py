@@ -81,7 +81,9 @@ IN_A_CLASS = """
         ("", "+ np.random.normal()", "pass", "`numpy.random.normal`"),
         ("+ random.random()", "", "pass", "`random.random`"),
         ("+ bool(print(x))", "", "pass", "`print`"),
-        ("+ next(iter(x))", "", "pass", "`next`"),
+        ("+ next(self.rows) if self.rows else 0", "", "pass", "`next`"),
+        ("+ next(iter(x))", "+ next(one for one in x)", "pass", None),
+        ("+ next(iter(x))", "+ next(x) if self.rows else 0", "pass", "`next`"),
     ],
 )
 def test_a_method_that_a_trace_would_change(
@@ -238,7 +240,7 @@ def test_what_functions_set_whose_calls_are_over_is_kept(
 KEEPS = """
     class Attention:
         def __init__(self):
-            self.scores = 0.0
+            self.scores_kept = 0.0
 
         def call(self, x):
             {attention}
@@ -271,25 +273,30 @@ KEEPS = """
 @pytest.mark.parametrize(
     ("attention", "net", "behind", "why"),
     [
-        ("self.scores = x", "x = self.attention(x)", "pass", None),
+        ("self.scores_kept = x", "x = self.attention(x)", "pass", None),
         (
-            "self.scores = x; x = 1",
+            "self.scores_kept = x; x = 1",
             "self.attention(x)\nx = self.size_kept = x",
             "pass",
             None,
         ),
         ("self.size_kept = x\nx = x + self.size_kept", "x = self.attention(x)", "pass", None),
         (
-            "self.scores = x",
-            "x = self.attention(x)\nself.size_kept = self.attention.scores",
+            "self.scores_kept = x",
+            "x = self.attention(x)\nself.size_kept = self.attention.scores_kept",
             "pass",
             None,
         ),
-        ("self.scores = x", "x = self.attention(x)", "print(net.attention.scores)", "`self`"),
-        ("self.scores = self.scores + x", "x = self.attention(x)", "pass", "`self`"),
-        ("self.scores += x", "x = self.attention(x)", "pass", "`self`"),
         (
-            "x = x + self.scores\nself.scores = x",
+            "self.scores_kept = x",
+            "x = self.attention(x)",
+            "print(net.attention.scores_kept)",
+            "`self`",
+        ),
+        ("self.scores_kept = self.scores_kept + x", "x = self.attention(x)", "pass", "`self`"),
+        ("self.scores_kept += x", "x = self.attention(x)", "pass", "`self`"),
+        (
+            "x = x + self.scores_kept\nself.scores_kept = x",
             "self.attention(x)",
             "pass",
             "`self`",
@@ -301,12 +308,12 @@ KEEPS = """
             "`self`",
         ),
         (
-            "self.scores = x",
-            "self.size_kept = self.attention.scores\nself.attention(x)",
+            "self.scores_kept = x",
+            "self.size_kept = self.attention.scores_kept\nself.attention(x)",
             "pass",
             "`self`",
         ),
-        ("attention.scores = x", "x = self.attention(x)", "pass", "`attention`"),
+        ("attention.scores_kept = x", "x = self.attention(x)", "pass", "`attention`"),
     ],
 )
 def test_what_a_layer_sets_for_itself_is_made_by_each_trace(
