@@ -225,8 +225,8 @@ def _called_by(function: FunctionType, owner: object | None) -> Iterator[Any]:
             elif value is not UNKNOWN:
                 layers = getattr(value, "_flatten_layers", None)
                 for one in layers() if callable(layers) else [value]:
-                    # The method of a model or a layer that computes.
-                    yield getattr(one, "call", None) if hasattr(type(one), "call") else None
+                    # The method of a model or a layer that computes; others are called themselves.
+                    yield getattr(one, "call", None) if hasattr(type(one), "call") else one
 
 
 class _Outside:

@@ -299,6 +299,24 @@ def test_what_functions_of_each_kind_change(
     assert words in (None, changes_of(function))
 
 
+COUNTING, LOOKING = Epochs(), Counter()
+KEEPING = LOOKING.keeps
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda x: COUNTING(), "it changes `self`"),
+        (lambda x: [x, KEEPING(x)], "it changes `self.read`"),
+        (lambda x: [LOOKING.only_looks(x)], None),
+        (lambda x: Counter().only_looks(x), None),
+    ],
+)
+def test_what_objects_change_that_a_function_calls(function: Any, words: str | None) -> None:
+    found = changes_of(function)
+    assert found == words if words else not (found or "").startswith("it changes")
+
+
 OWN_RNG = np.random.default_rng(1)
 
 
