@@ -90,8 +90,9 @@ def handed_on(functions: Iterable[Callable[..., Any]]) -> set[str]:
 def set_again(
     function: Callable[..., Any], together: Iterable[Callable[..., Any]] = ()
 ) -> str | None:
-    """Return a name or an attribute that a function reads, and that other code of its file may set
-    or change behind the line that runs now, as in "`self.weight`"; None where none shows.
+    """Return a name or an attribute that a function reads, and that other code of its file, or of
+    one whose code runs, may set or change behind the line that runs now, as in "`self.weight`";
+    None where none shows.
 
     `together` are functions that are traced with it.
     """
@@ -107,9 +108,11 @@ def set_again(
         me = code.co_varnames[0]
         names[me] = owner
     now = _Now(definition, together)
+    others = [one for one in now.sources() if one is not source]
     # What it trains is read as it is traced.
-    if (frozen := source.set_again_of("trainable", now)) is not None:
-        return f"`{ast.unparse(frozen)}`"
+    for one in (source, *others):
+        if (frozen := one.set_again_of("trainable", now)) is not None:
+            return f"`{ast.unparse(frozen)}`"
     for node in ast.walk(definition):
         root: Any = node
         while isinstance(root, ast.Attribute):
@@ -118,8 +121,13 @@ def set_again(
             continue
         home = source.home(root)
         is_own = definition in (home, *source.around(home))
-        known = not is_own or root.id == me
-        if known and source.sets_again(node, value_of(node, names), now):
+        if is_own and root.id != me:
+            continue
+        value = value_of(node, names)
+        # Which object of another file a name means is not known, but for values.
+        is_kept = isinstance(node, ast.Attribute) and (_is_value(value) or _is_filled(value))
+        within = (source, *others) if is_kept else (source,)
+        if any(one.sets_again(node, value, now) for one in within):
             return f"`{ast.unparse(node)}`"
     return None
 
@@ -387,8 +395,7 @@ class _Source:
                 changed = [one for one in self._changed[name] if isinstance(one, ast.Attribute)]
             case _:
                 return False
-        holds = isinstance(value, CONTAINERS) or type(value).__name__ == "ndarray"
-        return holds and any(self.comes(one, now, True) for one in changed)
+        return _is_filled(value) and any(self.comes(one, now, True) for one in changed)
 
     def hands_on(self, attribute: str, within: list[ast.AST]) -> bool:
         """Return True if an attribute is read only in these functions, behind what sets it, or
@@ -497,6 +504,11 @@ def _made_of(node: ast.expr) -> str:
     while isinstance(node, ast.Subscript):
         node = node.value
     return ast.unparse(node)
+
+
+def _is_filled(value: Any) -> bool:
+    """Return True for a container and an array: their contents may change."""
+    return isinstance(value, CONTAINERS) or type(value).__name__ == "ndarray"
 
 
 def _is_value(value: Any) -> bool:

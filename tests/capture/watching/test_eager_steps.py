@@ -328,6 +328,52 @@ def test_what_a_layer_sets_for_itself_is_made_by_each_trace(
     assert (found.lacking is None) if why is None else why in (found.lacking or "")
 
 
+IN_ANOTHER_FILE = """
+    class Base:
+        pass
+
+    class Trainer:
+        beta, model, rows = 0.0, Base(), []
+
+        def train_step(self, x):
+            with tf.GradientTape():
+                apply(x * self.beta + len(self.rows) + (self.model is None))
+
+        def train_epoch(self, data):
+            for x in data:
+                self.train_step(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "behind", "why"),
+    [
+        ("trainer.beta = 0.1", "pass", "pass", None),
+        ("pass", "trainer.beta = epoch / 3", "pass", "`self.beta`"),
+        ("pass", "trainer.rows.append(epoch)", "pass", "`self.rows`"),
+        ("pass", "self.model = Model()", "pass", None),
+        ("pass", "pass", "net.trainable = True\ntrainer.train_epoch(data)", "`net.trainable`"),
+    ],
+)
+def test_another_file_may_set_what_a_step_reads(
+    before: str, inside: str, behind: str, why: str | None, tmp_path: Path
+) -> None:
+    library = tmp_path / "trainer.py"
+    library.write_text(dedent(IN_ANOTHER_FILE), encoding="utf-8")
+    source = f"""
+        from pathlib import Path
+        exec(compile(Path({str(library)!r}).read_text("utf-8"), {str(library)!r}, "exec"))
+        trainer, net, self = Trainer(), Base(), Base()
+        {before}
+        for epoch in range(2):
+            {inside}
+            trainer.train_epoch(data)  # loop
+        {indent(behind, " " * 8).strip()}
+    """
+    (found,) = steps_of(source, tmp_path)
+    assert (found.lacking is None) if why is None else why in (found.lacking or "")
+
+
 CALLED_WITH = """
     class Trainer:
         def train_step(self, x, model, rate=0.1, training=True):
