@@ -7,7 +7,7 @@ it. Nothing of the source is run.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from pipediag.step_names import (
@@ -81,6 +81,7 @@ def _at(indent: str, lines: Iterable[str]) -> list[str]:
 
 
 _TAPE = "GradientTape"
+_BLOCKS = ("body", "orelse", "finalbody")
 _Loop = ast.For | ast.While
 _Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
 _LEAVES = (
@@ -117,8 +118,7 @@ def step_at(text: str, line: int, elsewhere: Iterable[ast.Module] = ()) -> StepS
     scope, loops = chain[-1], [one for one in chain if isinstance(one, _Loop)]
     if not loops or isinstance(scope, ast.ClassDef | ast.AsyncFunctionDef):
         raise NotAFunctionError("The step is in no loop of the same function.")
-    names = ("body", "orelse", "finalbody")
-    blocks: list[list[ast.stmt]] = [getattr(chain[1], name, []) for name in names]
+    blocks: list[list[ast.stmt]] = [getattr(chain[1], name, []) for name in _BLOCKS]
     statements = next(block[block.index(tape) :] for block in blocks if tape in block)
     step = _up_to_apply(statements)
     following = statements[len(step) : len(step) + 1]
@@ -200,12 +200,15 @@ def _analysed(
     _refuse_set_elsewhere(tree, scope, loop, reads, sets)
     _refuse_set_by_call(trees, scope, loop, [*inner, *body[1:]])
     in_loop = names_of([loop])[1]
-    outside = set(map(name_read, (*outside_of(scope, step), *nodes_of(moved))))
+    away = [*outside_of(scope, step), *nodes_of(moved)]
+    outside = set(map(name_read, away))
     # What the step reads before it sets it, an RNN's state, it hands on to the next one.
     targets = (one.target for one in ast.walk(loop) if isinstance(one, ast.For))
     carried = reads.keys() - names_of(targets)[1]
-    results = tuple(one for one in sets if one in outside or one in carried)
-    if not names_of(tape.items)[1].keys().isdisjoint(results):
+    tapes = names_of(tape.items)[1].keys()
+    results = tuple(one for one in sets if one in outside | carried and one not in tapes)
+    of_others = _behind_other_tapes(scope, tape, tapes)
+    if not tapes.isdisjoint(carried | {name_read(one) for one in away if one not in of_others}):
         raise NotAFunctionError("Other code reads the tape, too.")
     return StepSource(
         first=tape.lineno,
@@ -221,6 +224,21 @@ def _analysed(
         after=_lines(lines, after),
         metrics=tuple(metrics.values()),
     )
+
+
+def _behind_other_tapes(scope: ast.AST, tape: ast.With, names: Set[str]) -> set[ast.AST]:
+    """Return the nodes of a scope that stand in or behind another `with ... as tape` of the block,
+    up to the next one."""
+    found: set[ast.AST] = set()
+    for node in ast.walk(scope):
+        for block in (getattr(node, name, None) for name in _BLOCKS):
+            other = False
+            for one in block if isinstance(block, list) else ():
+                if isinstance(one, ast.With) and not names.isdisjoint(names_of(one.items)[1]):
+                    other = one is not tape
+                if other:
+                    found |= {*ast.walk(one)}
+    return found
 
 
 def _imported(tree: ast.Module) -> set[str]:

@@ -164,6 +164,24 @@ def test_names_that_are_deleted_or_added_to_later_are_results() -> None:
     assert "    loss, grads = step(y, x)\n    loss += penalty\n    del grads\n" in read
 
 
+SECOND = LOOP.partition("\n")[2].replace("loss", "g_loss")
+TWO_LOOPS = LOOP + "print(loss)\n" + LOOP
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [(TWO_LOOPS, 0), (TWO_LOOPS, -1), (LOOP + SECOND, -1)],
+    ids=["the first loop", "the second loop", "in one loop"],
+)
+def test_each_step_may_open_a_tape_of_the_same_name(text: str, place: int) -> None:
+    lines = [line for line, one in enumerate(text.splitlines(), 1) if "GradientTape" in one]
+    assert "tape" not in step_at(text, lines[place]).results
+    with pytest.raises(NotAFunctionError, match="tape"):
+        step_at(text + "    del tape\n", lines[-1])
+    with pytest.raises(NotAFunctionError, match="tape"):
+        step_at(text + "print(tape)\n", lines[place])
+
+
 def test_what_a_step_hands_on_to_the_next_is_a_result() -> None:
     """The state of a recurrent network; what the loop sets anew for each step is not handed on."""
     carried = LOOP.replace("loss = loss_of(y, model(x))", "y, state = model(y, x, state)")
