@@ -12,11 +12,13 @@ from dataclasses import dataclass
 
 from pipediag.step_names import (
     Used,
+    entries_of,
     name_read,
     named_in,
     names_of,
     nodes_of,
     outside_of,
+    places_apart,
     places_of,
     set_always,
     state_of,
@@ -195,8 +197,10 @@ def _analysed(
     always = {name for one in body for name in set_always(one)}
     if sometimes := sorted(sets.keys() - always):
         raise NotAFunctionError(f"`{sometimes[0]}` is set only in some cases.")
-    if kept := sorted(places_of(body, ast.Load) & places_of([loop], ast.Store)):
-        raise NotAFunctionError(f"The loop sets `{kept[0]}`, which a tf.function would keep.")
+    kept = places_of(body, ast.Load) & places_of([loop], ast.Store)
+    given = {f"{one}[...]" for one in _targets(loop, step)} - places_of(step, ast.Store)
+    if kept := kept - given:
+        raise NotAFunctionError(f"The loop sets `{min(kept)}`, which a tf.function would keep.")
     _refuse_set_elsewhere(tree, scope, loop, reads, sets)
     _refuse_set_by_call(trees, scope, loop, [*inner, *body[1:]])
     in_loop = names_of([loop])[1]
@@ -301,7 +305,10 @@ def _refuse_set_by_call(
     rest, called = [*outside_of(loop, step)], _reached(functions, nodes_of(step))
     others = [*rest, *nodes_of(_reached(functions, rest))]
     set_by_loop = set(names_of([loop])[1])
-    read = state_of(nodes_of(step), ast.Load, set_by_loop) | state_of(nodes_of(called), ast.Load)
+    apart = places_apart(trees, loop) | entries_of(_targets(loop, step), rest)
+    read = state_of((one for one in nodes_of(step) if one not in apart), ast.Load, set_by_loop)
+    read |= state_of((one for one in nodes_of(called) if one not in apart), ast.Load)
+    others = [one for one in others if one not in apart]
     # What the step's functions set for themselves alone, each trace makes anew.
     own = {*nodes_of(called)}
     read_elsewhere = state_of((one for one in nodes_of(trees) if one not in own), ast.Load)
@@ -319,6 +326,13 @@ def _refuse_set_by_call(
             f"The loop, or a function that it calls, sets `{min(kept)}`, which a tf.function would "
             "keep."
         )
+
+
+def _targets(loop: ast.AST, step: list[ast.stmt]) -> set[str]:
+    """Return what the loops around a step set for each of its turns."""
+    loops = [one for one in ast.walk(loop) if isinstance(one, ast.For)]
+    around = [one.target for one in loops if step[0] in ast.walk(one)]
+    return set(names_of(around)[1])
 
 
 def _reached(functions: dict[str, list[ast.AST]], nodes: Iterable[ast.AST]) -> list[ast.AST]:

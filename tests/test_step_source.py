@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from contextlib import nullcontext
 from textwrap import dedent, indent
 
 import pytest
@@ -290,6 +291,47 @@ def test_what_a_layer_sets_and_only_layers_read_may_be_set() -> None:
     assert "model" in _step(text).constants
     with pytest.raises(NotAFunctionError, match="keep"):
         _step(text + "def evaluate(model):\n    show(model.scores)\n")
+
+
+METER = "class Meter:\n    def update(self, value):\n        self.sum = value\n"
+PARTS = "def loss(x):\n    {made}\n    parts['kl'] = x\n    return parts['kl']\n"
+IMAGE = "def loss(x):\n    return x['image']\n"
+
+
+@pytest.mark.parametrize(
+    ("state", "call", "rest", "kept"),
+    [
+        ("K.sum(x)", "meter.update(1)", "import keras.backend as K\n" + METER, False),
+        ("loss(x)", "meter.update(1)", METER + "def loss(x):\n    return np.sum(x)\n", True),
+        ("loss(x)", "print(loss(1)['kl'])", PARTS.format(made="parts = {}"), False),
+        ("loss(x)", "print(loss(1)['kl'])", PARTS.format(made="parts = KEPT"), True),
+        ("loss(x)", "print(loss(1)['kl'])", PARTS.format(made="global parts; parts = {}"), True),
+        ("trainable", "check()", "def check():\n    m = Net()\n    m.trainable = False\n", False),
+        ("trainable", "check()", "def check():\n    m = net()\n    m.trainable = False\n", True),
+        ("loss(x)", "table['image'] = 1", IMAGE, True),
+    ],
+)
+def test_what_libraries_have_and_functions_make_for_themselves_is_not_kept(
+    state: str, call: str, rest: str, kept: bool
+) -> None:
+    text = _by_epochs(state, call, rest)
+    with pytest.raises(NotAFunctionError, match="keep") if kept else nullcontext():
+        _step(text)
+
+
+@pytest.mark.parametrize(
+    "loss", ["loss_of(x['image'])", "loss(x)"], ids=["in the step", "in a function"]
+)
+def test_an_entry_of_a_batch_may_be_set_before_the_step(loss: str) -> None:
+    text = LOOP.replace("loss_of(y, model(x))", loss) + IMAGE
+    first = "for x, y in data:\n"
+    assert (
+        "x" in _step(text.replace(first, f"{first}    x['image'] = x['image'] / 255\n")).parameters
+    )
+    with pytest.raises(NotAFunctionError, match="keep"):
+        _step(
+            text.replace("x['image']", "z['image']").replace(first, f"{first}    z['image'] = 1\n")
+        )
 
 
 REFUSED = {
