@@ -159,12 +159,29 @@ def _reads_on(tree: ast.Module | None) -> bool:
     return not named or any(map(reads_on, named))
 
 
+def _asks_for_a_value(tree: ast.Module | None) -> bool:
+    """Return True if a function calls `.numpy()` itself, and not an inner one, which TensorFlow may
+    call with tensors that have values."""
+    waiting: list[ast.AST] = [*ast.iter_child_nodes(tree.body[0])] if tree and tree.body else []
+    while waiting:
+        match waiting.pop():
+            case ast.Call(func=ast.Attribute(attr="numpy"), args=[], keywords=[]):
+                return True
+            case ast.FunctionDef() | ast.Lambda():
+                pass
+            case node:
+                waiting += ast.iter_child_nodes(node)
+    return False
+
+
 def why_not_traced(function: Callable[..., Any]) -> str | None:
     """Return why a trace of a function would not do what each of its calls does, if so."""
     changed = changes_of(function)
     if changed is not None:
         return f"Its Python would run only while it is traced, and {changed}."
     followed = [*_followed(function)]
+    if any(_asks_for_a_value(_tree_of(getattr(one, "__func__", one))) for one in followed):
+        return "It asks for a value in Python by `.numpy()`."
     kept = next(filter(None, (set_again(one, followed) for one in followed)), None)
     return f"It reads {kept}, which other code sets, and a trace would keep." if kept else None
 
