@@ -47,7 +47,7 @@ def train_step(word, candidates):
     return loss
 
 
-for epoch in range(4):
+for epoch in range(8):
     for word, candidates in batches():
         loss = train_step(tf.constant(word), tf.constant(candidates))  # pipediag: loop
     print(f"epoch {epoch}: {float(loss):.3f}")
