@@ -16,8 +16,8 @@ from types import CodeType, FunctionType, MappingProxyType, MethodType, ModuleTy
 from typing import Any
 
 from pipediag.capture.callsites import is_users, source_location, unwrap
+from pipediag.capture.pipelines.later_code import CHANGING
 from pipediag.capture.pipelines.values import (
-    CHANGING,
     CONTAINERS,
     UNKNOWN,
     closure_of,
@@ -174,15 +174,18 @@ def _asks_for_a_value(tree: ast.Module | None) -> bool:
     return False
 
 
-def why_not_traced(function: Callable[..., Any]) -> str | None:
-    """Return why a trace of a function would not do what each of its calls does, if so."""
+def why_not_traced(function: Callable[..., Any], loop: tuple[str, int] | None = None) -> str | None:
+    """Return why a trace of a function would not do what each of its calls does, if so.
+
+    For a function that is made of a step, `loop` is the file and the line of the loop around it.
+    """
     changed = changes_of(function)
     if changed is not None:
         return f"Its Python would run only while it is traced, and {changed}."
     followed = [*_followed(function)]
     if any(_asks_for_a_value(_tree_of(getattr(one, "__func__", one))) for one in followed):
         return "It asks for a value in Python by `.numpy()`."
-    kept = next(filter(None, (set_again(one, followed) for one in followed)), None)
+    kept = set_again(followed, loop)
     return f"It reads {kept}, which other code sets, and a trace would keep." if kept else None
 
 

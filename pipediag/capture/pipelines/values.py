@@ -1,48 +1,36 @@
-"""Values that code of the script names, and which of them it sets again: a trace would keep them.
+"""Values that code of the script names, and which of them other code sets later: a trace would keep
+them as they were.
 
-The source is read as a syntax tree, next to the lines that run now. Nothing of it is run.
+Files are read as syntax trees, next to the lines that run now. Nothing of them is run.
 """
 
 from __future__ import annotations
 
 import ast
 import inspect
-import linecache
-import re
-from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import lru_cache
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import CodeType, FrameType
 from typing import Any
 
-from pipediag.capture.callsites import (
-    frames,
-    is_in_a_loop,
-    is_users,
-    locals_of,
-    package_of,
-    parsed,
-    script_files,
-    unwrap,
+from pipediag.capture.callsites import frames, is_users, locals_of, unwrap
+from pipediag.capture.pipelines.later_code import (
+    Now,
+    Source,
+    definition_of,
+    key_of,
+    place_of,
+    script_sources,
+    source_of,
 )
 from pipediag.step_source import called_name
 
 UNKNOWN: Any = object()
 CONTAINERS = (list, dict, set, bytearray, deque)
-CHANGING = frozenset(
-    "add append appendleft clear difference_update discard extend extendleft insert "
-    "intersection_update pop popitem popleft remove reverse rotate setdefault sort "
-    "symmetric_difference_update update".split()
-)
-"""Methods that change a container."""
 _OF_PYTHON = (bool, int, float, str)
-_WHILE_MADE = ("__init__", "build")
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
-_Scope = (
-    _Function | ast.Lambda | ast.ClassDef | ast.Module | ast.ListComp | ast.SetComp | ast.DictComp
-    | ast.GeneratorExp
-)  # fmt: skip
-_Loop = ast.For | ast.AsyncFor | ast.While
+_RATES = ("lr", "learning_rate")
+"""Attributes of optimizers that are variables."""
 
 
 def value_of(written: ast.AST | None, names: Mapping[str, Any]) -> Any:
@@ -71,65 +59,87 @@ def closure_of(function: Any) -> dict[str, Any]:
 def handed_on(functions: Iterable[Callable[..., Any]]) -> set[str]:
     """Return attributes that only these functions read, behind what sets them: each trace makes
     them anew."""
-    codes = [code for one in functions if (code := getattr(unwrap(one), "__code__", None))]
-    sources = {_source(code.co_filename): None for code in codes}
-    sources |= dict.fromkeys(_Now(None).sources())
-    files = [one for one in sources if one is not None]
-    others = set(script_files()) - {one.path for one in files}
-    elsewhere = "".join(line for path in others for line in linecache.getlines(path))
-    within = [own for code in codes for one in files if (own := one.definition(code)) is not None]
+    found = [place for one in functions if (place := definition_of(one)) is not None]
+    files, within = {*script_sources(), *(one for one, _ in found)}, [node for _, node in found]
     nodes = (node for one in within for node in ast.walk(one) if isinstance(node, ast.Attribute))
-    return {
-        name
-        for name in {node.attr for node in nodes if isinstance(node.ctx, ast.Store)}
-        if all(one.hands_on(name, within) for one in files)
-        and not re.search(rf"\.{name}\b", elsewhere)
-    }
+    names = {node.attr for node in nodes if isinstance(node.ctx, ast.Store)}
+    return {name for name in names if all(one.hands_on(name, within) for one in files)}
 
 
 def set_again(
-    function: Callable[..., Any], together: Iterable[Callable[..., Any]] = ()
+    functions: Sequence[Callable[..., Any]], loop: tuple[str, int] | None = None
 ) -> str | None:
-    """Return a name or an attribute that a function reads, and that other code of its file, or of
-    one whose code runs, may set or change behind the line that runs now, as in "`self.weight`";
-    None where none shows.
+    """Return what functions read that other code may set or change behind the line that runs now,
+    as in "`self.weight`"; None where nothing shows.
 
-    `together` are functions that are traced with it.
+    The first one is traced, and calls the others. If it is made of a part of a loop, `loop` is the
+    file and the line of that one, before which it would be defined.
     """
-    plain = unwrap(function)
-    code: CodeType | None = getattr(plain, "__code__", None)
-    source = _source(code.co_filename) if code is not None else None
-    definition = source.definition(code) if source is not None and code is not None else None
-    if code is None or source is None or definition is None:
-        return None
-    names = {**plain.__globals__, **closure_of(plain)}
-    owner, me = getattr(function, "__self__", None), None
-    if owner is not None and code.co_argcount:
-        me = code.co_varnames[0]
+    places = [definition_of(one) for one in functions]
+    source = source_of(loop[0]) if loop is not None else None
+    made = (source, source.loops[loop[1]]) if source is not None and loop is not None else places[0]
+    now = Now(made, [node for _, node in filter(None, places)])
+    for file in now.sources:
+        for one in file.set[".trainable"]:  # what it trains is read as it is traced
+            if file.comes(one, now):
+                return f"`{ast.unparse(one)}`"
+    for function, place, where in zip(functions, places, [made, *places[1:]], strict=True):
+        if place is None or where is None:
+            continue
+        for node, value, is_own in _reads(function, *place):
+            if now.precedes(_stores(node, value, where, now, is_own=is_own)):
+                return f"`{ast.unparse(node)}`"
+    return None
+
+
+def _reads(
+    function: Callable[..., Any], source: Source, definition: ast.AST
+) -> Iterator[tuple[ast.AST, Any, bool]]:
+    """Yield names, attributes and entries that a function reads, with their values, and True for
+    what begins with a name of its own."""
+    plain, owner = unwrap(function), getattr(function, "__self__", None)
+    names, me = {**plain.__globals__, **closure_of(plain)}, None
+    if owner is not None and plain.__code__.co_argcount:
+        me = plain.__code__.co_varnames[0]
         names[me] = owner
-    now = _Now(definition, together)
-    others = [one for one in now.sources() if one is not source]
-    # What it trains is read as it is traced.
-    for one in (source, *others):
-        if (frozen := one.set_again_of("trainable", now)) is not None:
-            return f"`{ast.unparse(frozen)}`"
     for node in ast.walk(definition):
         root: Any = node
-        while isinstance(root, ast.Attribute):
+        while isinstance(root, ast.Attribute | ast.Subscript):
             root = root.value
         if not isinstance(root, ast.Name) or not isinstance(node.ctx, ast.Load):  # type: ignore[attr-defined]
             continue
-        home = source.home(root)
-        is_own = definition in (home, *source.around(home))
-        if is_own and root.id != me:
-            continue
-        value = value_of(node, names)
-        # Which object of another file a name means is not known, but for values.
-        is_kept = isinstance(node, ast.Attribute) and (_is_value(value) or _is_filled(value))
-        within = (source, *others) if is_kept else (source,)
-        if any(one.sets_again(node, value, now) for one in within):
-            return f"`{ast.unparse(node)}`"
-    return None
+        is_own = root.id != me and source.is_own(root, definition)
+        yield node, UNKNOWN if is_own else value_of(node, names), is_own
+
+
+def _stores(
+    node: ast.AST, value: Any, where: tuple[Source, ast.AST], now: Now, *, is_own: bool = False
+) -> Iterator[tuple[Source, ast.expr]]:
+    """Yield what sets a name, an attribute or an entry that is read there, or changes what it
+    names, each with its file.
+
+    Whose an attribute or an entry is, is not known: they count by their own names. Only those that
+    have objects must be written alike in the same file.
+    """
+    (source, at), key, filled = where, key_of(node), _is_filled(value)
+    match node:
+        case ast.Name(id=name) if not is_own:
+            home = source.home(name, at)
+            found = source.set[key] + (source.changed[key] if filled else [])
+            yield from ((source, one) for one in found if source.home(name, one) is home)
+        case ast.Attribute(attr=name) if name not in _RATES and not isinstance(value, property):
+            by_name = is_own or filled or _is_value(value)
+            for file in now.sources if by_name else [source]:
+                found = file.set[key] + (file.changed[key] if filled else [])
+                alike = (by_name or ast.unparse(one) == ast.unparse(node) for one in found)
+                yield from ((file, one) for one, same in zip(found, alike, strict=True) if same)
+        case ast.Subscript() if key and not is_own:
+            yield from ((file, one) for file in now.sources for one in file.set[key])
+    if _is_of_a_library(value):  # it may read any of its attributes
+        for one in source.parts_set[ast.unparse(node)]:
+            part = inspect.getattr_static(value, one.attr, None)
+            if one.attr not in _RATES and not isinstance(part, property):
+                yield source, one
 
 
 def other_argument(code: CodeType, caller: FrameType, values: Mapping[str, Any]) -> str | None:
@@ -138,8 +148,7 @@ def other_argument(code: CodeType, caller: FrameType, values: Mapping[str, Any])
 
     `values` are those of the parameters; what is missing is read from the frame that calls it.
     """
-    source, calls = _source(code.co_filename), _calls(code, caller)
-    now = _Now(source.definition(code) if source is not None else None)
+    calls, now = _calls(code, caller), Now(definition_of(code))
     names = {**caller.f_globals, **locals_of(caller)}
     for name in _parameters(code):
         written = _given(calls[0], code, name) if calls and name not in values else None
@@ -153,14 +162,15 @@ def made_again(frame: FrameType, written: ast.expr) -> bool:
     """Return True if the object that a name or an attribute has in the line that runs is another
     one in a later epoch, or when the function is called again; one of a list that a loop goes over
     is not."""
-    code, source, outer = frame.f_code, _source(frame.f_code.co_filename), calling(frame)
+    code, source, outer = frame.f_code, source_of(frame.f_code.co_filename), calling(frame)
     if source is None:
         return False
-    definition, now = source.definition(code), _Now(None)
+    definition, now = source.functions.get(place_of(code)), Now()
     calls = _calls(code, outer) if outer is not None else []
     in_a_loop = [one for one in calls if source.is_in_a_loop(one)]
-    for one in source.set_like(written):
-        if source.comes(one, now, False) or (in_a_loop and source.function(one) is definition):
+    for _, one in _stores(written, UNKNOWN, (source, written), now):
+        comes = source.comes(one, now) or (in_a_loop and source.function(one) is definition)
+        if comes and not source.is_of_loop(one):
             return True
     given = isinstance(written, ast.Name) and written.id in _parameters(code)
     return given and outer is not None and _differs(code, outer, ast.unparse(written), now)
@@ -195,7 +205,7 @@ def _calls(code: CodeType, caller: FrameType) -> list[ast.Call]:
     Calls of other functions with its name are left out, and those of what is not known, unless they
     are written as the one that runs.
     """
-    source, line = _source(caller.f_code.co_filename), caller.f_lineno
+    source, line = source_of(caller.f_code.co_filename), caller.f_lineno
     names = {**caller.f_globals, **locals_of(caller)}
     found = [one for one in source.calls if called_name(one) == code.co_name] if source else []
     found.sort(key=lambda one: not one.lineno <= line <= (one.end_lineno or 0))
@@ -212,32 +222,32 @@ def _calls(code: CodeType, caller: FrameType) -> list[ast.Call]:
     return [one for one in found if is_own(one)]
 
 
-def _differs(code: CodeType, caller: FrameType, name: str, now: _Now) -> bool:
+def _differs(code: CodeType, caller: FrameType, name: str, now: Now) -> bool:
     """Return True if calls of a function may give a parameter other values."""
-    source, calls = _source(caller.f_code.co_filename), _calls(code, caller)
+    source, calls = source_of(caller.f_code.co_filename), _calls(code, caller)
     given = [_given(call, code, name) for call in calls]
     written = [one for one in given if one is not None]
     constant = all(isinstance(one, ast.Constant) for one in written)
     if source is None or not given or given[0] is None or constant:
         return False
-    makes_it = isinstance(given[0], ast.Call) and source.is_in_a_loop(given[0])
-    if makes_it or len({ast.unparse(one) for one in written}) > 1:
+    several = len({ast.unparse(one) for one in written}) > 1
+    if several or (isinstance(given[0], ast.Call) and source.is_in_a_loop(given[0])):
         return True
-    definition, parameters = source.definition(caller.f_code), _parameters(caller.f_code)
+    definition = source.functions.get(place_of(caller.f_code))
+    # Another call of what makes the function makes another trace.
+    outer = calling(caller) if definition not in now.made_in else None
+    again = outer is not None and (
+        place_of(caller.f_code) in now.again or len(_calls(caller.f_code, outer)) > 1
+    )
     for node in ast.walk(given[0]):
-        if source.sets_again(node, UNKNOWN, now):
+        stores = [*_stores(node, UNKNOWN, (source, node), now)]
+        if now.precedes(stores):
             return True
-        if not isinstance(node, ast.Name) or source.home(node) is not definition:
+        if not isinstance(node, ast.Name) or source.home(node.id, node) is not definition:
             continue
-        outer = calling(caller)
-        if outer is None:
-            continue
-        if node.id in parameters and _differs(caller.f_code, outer, node.id, now):
-            return True
-        is_made = any(source.is_of_call(one) for one in source.set_like(node))
-        made_in = source.around(now.definition) if now.definition is not None else ()
-        several = len(_calls(caller.f_code, outer)) > 1 or _place(caller.f_code) in now.again
-        if is_made and several and definition not in made_in:
+        made_again = again and any(source.is_of_call(one) for _, one in stores)
+        is_given = node.id in _parameters(caller.f_code)
+        if made_again or (outer and is_given and _differs(caller.f_code, outer, node.id, now)):
             return True
     return False
 
@@ -253,259 +263,6 @@ def _given(call: ast.Call, code: CodeType, name: str) -> ast.expr | None:
     return next((one.value for one in call.keywords if one.arg == name), None)
 
 
-_Place = tuple[str, str, int]
-"""A function, by its file, its name and the line at which it begins; of a module 0."""
-
-
-def _place(code: CodeType) -> _Place:
-    is_module = code.co_name == "<module>"
-    return code.co_filename, code.co_name, 0 if is_module else code.co_firstlineno
-
-
-class _Now:
-    """The lines that run now, and the definition of a function that would be traced, with others
-    that it calls."""
-
-    def __init__(
-        self, definition: ast.AST | None, together: Iterable[Callable[..., Any]] = ()
-    ) -> None:
-        own = [one for one in frames() if is_users(one.f_code.co_filename)]
-        codes = [(one.f_code, one.f_lineno) for one in own]
-        self.definition = definition
-        self.traced = {_place(unwrap(one).__code__) for one in together}
-        self.lines = {_place(code): line for code, line in reversed(codes)}
-        self.called = {code.co_name for code, _ in codes} | {getattr(definition, "name", "")}
-        self.again: set[_Place] = set()
-        """Functions that a loop of the script calls, also through others."""
-        in_a_loop = False
-        for frame in reversed(own):
-            if in_a_loop:
-                self.again.add(_place(frame.f_code))
-            of_script = package_of(frame.f_code.co_filename) is None
-            in_a_loop |= of_script and is_in_a_loop(frame.f_code, frame.f_lasti)
-
-    def sources(self) -> list[_Source]:
-        """Return the script's files of which code runs."""
-        paths = dict.fromkeys(path for path, _, _ in self.lines if package_of(path) is None)
-        return [source for path in paths if (source := _source(path)) is not None]
-
-
-@lru_cache(maxsize=16)
-def _source(path: str) -> _Source | None:
-    tree = parsed(path)
-    return _Source(path, tree) if tree is not None else None
-
-
-class _Source:
-    """A file's code, by what it sets."""
-
-    def __init__(self, path: str, tree: ast.Module) -> None:
-        self.path, self._tree = path, tree
-        nodes = list(ast.walk(tree))
-        self._above = {child: node for node in nodes for child in ast.iter_child_nodes(node)}
-        self.calls = [node for node in nodes if isinstance(node, ast.Call)]
-        self._definitions = {
-            self._place(node): node for node in nodes if isinstance(node, _Function)
-        }
-        self._bound: set[tuple[ast.AST, str]] = set()
-        self._declared: dict[tuple[ast.AST, str], type[ast.stmt]] = {}
-        """Names that a function declares as global or nonlocal."""
-        self.read: dict[str, list[ast.expr]] = defaultdict(list)
-        """Names and attributes that are read, by their last names."""
-        self._set: dict[str, list[ast.expr]] = defaultdict(list)
-        """Names and attributes that are set, by their last names."""
-        self._changed: dict[str, list[ast.expr]] = defaultdict(list)
-        """Those whose contents are changed."""
-        for node in nodes:
-            self._note(node)
-
-    def _note(self, node: ast.AST) -> None:
-        match node:
-            case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name, ctx=ast.Load()):
-                self.read[name].append(node)
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                self._set[name].append(node)
-                self._bound.add((self._scope(node), name))
-            case ast.Attribute(attr=name, ctx=ast.Store() | ast.Del()):
-                self._set[name].append(node)
-            case ast.arg(arg=name) | ast.ExceptHandler(name=str(name)):
-                self._bound.add((self._scope(node), name))
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                self._bound.add((self._scope(node), name))
-            case ast.Global(names=names) | ast.Nonlocal(names=names):
-                self._declared |= {(self._scope(node), name): type(node) for name in names}
-            case ast.Subscript(value=value, ctx=ast.Store() | ast.Del()):
-                self._changed[_last_name(value)].append(value)
-            case ast.Call(func=ast.Attribute(value=value, attr=method)) if method in CHANGING:
-                self._changed[_last_name(value)].append(value)
-
-    def around(self, node: ast.AST) -> Iterator[ast.AST]:
-        """Yield the nodes around one, the innermost first."""
-        while node in self._above:
-            node = self._above[node]
-            yield node
-
-    def _scope(self, node: ast.AST) -> ast.AST:
-        return next(one for one in self.around(node) if isinstance(one, _Scope))
-
-    def _place(self, node: ast.AST) -> _Place:
-        if not isinstance(node, _Function):
-            return self.path, "<module>", 0
-        first = min(one.lineno for one in (node, *node.decorator_list))
-        return self.path, node.name, first
-
-    def definition(self, code: CodeType) -> ast.AST | None:
-        return self._definitions.get(_place(code))
-
-    def home(self, node: ast.Name) -> ast.AST:
-        """Return the function, class or module whose variable a name is."""
-        scopes = (one for one in self.around(node) if isinstance(one, _Scope))
-        for depth, scope in enumerate(scopes):
-            declared = self._declared.get((scope, node.id))
-            if declared is ast.Global:
-                break
-            seen = not depth or not isinstance(scope, ast.ClassDef)
-            if declared is None and seen and (scope, node.id) in self._bound:
-                return scope
-        return self._tree
-
-    def set_again_of(self, attribute: str, now: _Now) -> ast.expr | None:
-        """Return where a function that runs now sets such an attribute later, of any object."""
-        found = (one for one in self._set[attribute] if isinstance(one, ast.Attribute))
-        return next((one for one in found if self.comes(one, now, False)), None)
-
-    def sets_again(self, node: ast.AST, value: Any, now: _Now) -> bool:
-        """Return True if the name or attribute, which has that value now, may get another one, or a
-        container other contents."""
-        match node:
-            case ast.Name(id=name):
-                home = self.home(node)
-                alike = [one for one in self._set[name] if self._is_of(one, home)]
-                if any(self.comes(one, now, self.function(one) is not home) for one in alike):
-                    return True
-                changed = [one for one in self._changed[name] if self._is_of(one, home)]
-            case ast.Attribute(attr=name):
-                if isinstance(value, property):  # as a learning rate, which is a variable
-                    return False
-                written, is_value = ast.unparse(node), _is_value(value)
-                for one in self._set[name]:
-                    other = is_value or ast.unparse(one) == written
-                    if isinstance(one, ast.Attribute) and other and self.comes(one, now, is_value):
-                        return True
-                changed = [one for one in self._changed[name] if isinstance(one, ast.Attribute)]
-            case _:
-                return False
-        return _is_filled(value) and any(self.comes(one, now, True) for one in changed)
-
-    def hands_on(self, attribute: str, within: list[ast.AST]) -> bool:
-        """Return True if an attribute is read only in these functions, behind what sets it, or
-        behind the call of the object that sets it."""
-        alike = [one for one in self._set[attribute] if isinstance(one, ast.Attribute)]
-        if any(isinstance(self._above[one], ast.AugAssign) for one in alike):
-            return False
-        for one in self.read[attribute]:
-            if not isinstance(one, ast.Attribute):
-                continue
-            own = self.function(one)
-            always = (
-                other
-                for other in alike
-                if self.function(other) is own
-                and not any(isinstance(above, ast.If | _Loop) for above in self.around(other))
-            )
-            by_call = (
-                call.func
-                for call in self.calls
-                if self.function(call) is own and _made_of(call.func) == _made_of(one.value)
-            )
-            written = ast.unparse(one)
-            before = [*(other for other in always if ast.unparse(other) == written), *by_call]
-            if own not in within or not any(other.lineno < one.lineno for other in before):
-                return False
-        return True
-
-    def set_like(self, written: ast.expr) -> Iterator[ast.expr]:
-        """Yield where a name or attribute is set, but for the targets of loops."""
-        home = self.home(written) if isinstance(written, ast.Name) else None
-        for one in self._set[_last_name(written)]:
-            outer = (above for above in self.around(one) if not isinstance(above, ast.Tuple))
-            of_loop = isinstance(next(outer), ast.For | ast.comprehension)
-            same = ast.unparse(one) == ast.unparse(written)
-            if same and not of_loop and (home is None or self._is_of(one, home)):
-                yield one
-
-    def is_of_call(self, node: ast.expr) -> bool:
-        """Return True if what a name is set to comes from a call."""
-        within = next(one for one in self.around(node) if isinstance(one, ast.stmt))
-        value = getattr(within, "value", None)
-        return value is not None and any(isinstance(one, ast.Call) for one in ast.walk(value))
-
-    def is_in_a_loop(self, node: ast.AST) -> bool:
-        return any(isinstance(one, _Loop) for one in self.around(node))
-
-    def _calls_of(self, own: _Function, now: _Now) -> list[tuple[_Source, ast.expr]]:
-        """Return where a function is called, by its name alone; nothing where it is also given
-        away, or where Python or Keras may call it."""
-        if own.name.startswith("__") or own.name == "call":
-            return []
-        sources = {self: None, **dict.fromkeys(now.sources())}
-        named = [
-            (source, one)
-            for source in sources
-            for one in source.read[own.name]
-            if own not in source.around(one)
-        ]
-        return named if all(source.is_called(one) for source, one in named) else []
-
-    def is_called(self, node: ast.expr) -> bool:
-        above = self._above[node]
-        return isinstance(above, ast.Call) and above.func is node
-
-    def _is_of(self, node: ast.AST, home: ast.AST) -> bool:
-        return isinstance(node, ast.Name) and self.home(node) is home
-
-    def function(self, node: ast.AST) -> ast.AST:
-        return next(one for one in self.around(node) if isinstance(one, _Function | ast.Module))
-
-    def comes(
-        self, node: ast.AST, now: _Now, unknown: bool, seen: frozenset[ast.AST] = frozenset()
-    ) -> bool:
-        """Return True if code may run behind the line that runs now, before the function that would
-        be traced is called again. `unknown` is the answer for functions that do not run now, but
-        for those whose calls are over; `seen` are functions that are asked about already."""
-        around, own = list(self.around(node)), self.function(node)
-        is_traced = now.definition in around or self._place(own) in now.traced
-        if is_traced or getattr(own, "name", None) in _WHILE_MADE or own in seen:
-            return False
-        line = now.lines.get(self._place(own))
-        if line is None:
-            named = self._calls_of(own, now) if unknown and isinstance(own, _Function) else None
-            if not named:
-                return unknown and own is not self._tree
-            return any(source.comes(one, now, True, seen | {own}) for source, one in named)
-        # A loop that makes the function anew makes another trace.
-        made_in = [] if now.definition is None else list(self.around(now.definition))
-        if unknown and self._place(own) in now.again and own not in made_in:
-            return True
-        loops = (one for one in around[: around.index(own)] if isinstance(one, _Loop))
-        if any(one.lineno <= line <= (one.end_lineno or 0) for one in loops if one not in made_in):
-            return True
-        at = getattr(node, "lineno", 0)
-        later = (one for one in self.calls if at > line and one.lineno > at)
-        return any(called_name(one) in now.called and self.function(one) is own for one in later)
-
-
-def _last_name(node: ast.expr) -> str:
-    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-
-
-def _made_of(node: ast.expr) -> str:
-    """Return the code of a list or an object for one of its entries."""
-    while isinstance(node, ast.Subscript):
-        node = node.value
-    return ast.unparse(node)
-
-
 def _is_filled(value: Any) -> bool:
     """Return True for a container and an array: their contents may change."""
     return isinstance(value, CONTAINERS) or type(value).__name__ == "ndarray"
@@ -516,3 +273,9 @@ def _is_value(value: Any) -> bool:
     kind = type(value)
     is_array = hasattr(kind, "dtype") and hasattr(kind, "shape") and not hasattr(kind, "assign")
     return isinstance(value, _OF_PYTHON) or is_array
+
+
+def _is_of_a_library(value: Any) -> bool:
+    """Return True for an object whose class is in an installed package."""
+    file = getattr(sys.modules.get(type(value).__module__), "__file__", None)
+    return isinstance(file, str) and not is_users(file)
