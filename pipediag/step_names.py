@@ -1,9 +1,9 @@
-"""Names, attributes and entries that code reads and sets, by its syntax tree."""
+"""Names that code reads and sets, by its syntax tree."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 
 def nodes_of(parts: Iterable[ast.AST]) -> Iterator[ast.AST]:
@@ -69,16 +69,6 @@ class _Names(ast.NodeVisitor):
                     self.visit(one)
 
 
-def places_of(nodes: Iterable[ast.AST], context: type[ast.expr_context]) -> set[str]:
-    """Return attributes and entries that are read or set, as `self.weight` and `settings[...]`."""
-    found: set[str] = set()
-    for node in nodes_of(nodes):
-        if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, context):
-            entry = isinstance(node, ast.Subscript)
-            found.add(f"{ast.unparse(node.value)}[...]" if entry else ast.unparse(node))
-    return found
-
-
 def name_read(node: ast.AST) -> str | None:
     """Return the name that a node reads or deletes, or adds to."""
     match node:
@@ -112,86 +102,3 @@ def named_in(nodes: Iterable[ast.AST]) -> Iterator[str]:
         match node:
             case ast.Name(id=name) | ast.Attribute(attr=name):
                 yield name
-
-
-def state_of(
-    nodes: Iterable[ast.AST], context: type[ast.expr_context], given: Container[str] = ()
-) -> set[str]:
-    """Return the attributes and entries that nodes read or set, by their own names: `.weight` and
-    `['key']`; but for entries of what is `given`."""
-    found: set[str] = set()
-    for node in nodes:
-        match node:
-            case ast.Attribute(attr=name, ctx=ctx) if isinstance(ctx, context):
-                found.add(f".{name}")
-            case ast.Subscript(value=of, slice=ast.Constant(value=str(key)), ctx=ctx):
-                if isinstance(ctx, context) and next(named_in(ast.walk(of)), "") not in given:
-                    found.add(f"[{key!r}]")
-            case ast.Call(func=ast.Attribute(attr="update"), keywords=entries):
-                if context is ast.Store:
-                    found |= {f"[{one.arg!r}]" for one in entries}
-    return found
-
-
-_LIBRARIES = frozenset(
-    "keras math numpy scipy tensorflow tensorflow_probability tf_keras time".split()
-)
-_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-
-
-def places_apart(trees: Iterable[ast.Module], loop: ast.AST) -> set[ast.AST]:
-    """Return attributes and entries that no other code can know: those of libraries, and of what a
-    function, but one around the loop, makes for itself."""
-    found: set[ast.AST] = set()
-    for tree in trees:
-        names = {
-            alias.asname or alias.name.partition(".")[0]
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Import | ast.ImportFrom)
-            for alias in node.names
-            if (getattr(node, "module", None) or alias.name).partition(".")[0] in _LIBRARIES
-        }
-        found |= _rooted_in(names, [tree])
-        for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef) and loop not in ast.walk(node):
-                found |= _rooted_in(_made_in(node), [node])
-    return found
-
-
-def entries_of(names: Container[str], nodes: Iterable[ast.AST]) -> set[ast.AST]:
-    """Return the entries of these names that nodes read or set."""
-    return {one for one in _rooted_in(names, nodes) if isinstance(one, ast.Subscript)}
-
-
-def _rooted_in(names: Container[str], parts: Iterable[ast.AST]) -> set[ast.AST]:
-    places = ast.Attribute | ast.Subscript | ast.Call
-    return {one for one in nodes_of(parts) if isinstance(one, places) and _root(one) in names}
-
-
-def _root(node: ast.expr) -> str:
-    """Return the name that a place or a method begins with; an empty text where it is none."""
-    root = node.func if isinstance(node, ast.Call) else node
-    while isinstance(root, ast.Attribute | ast.Subscript):
-        root = root.value
-    return root.id if isinstance(root, ast.Name) else ""
-
-
-def _made_in(function: ast.FunctionDef) -> set[str]:
-    """Return names of a function that are always set to a container or an object made there."""
-    nodes = [*ast.walk(function)]
-    assigned = [one for one in nodes if isinstance(one, ast.Assign) and _is_new(one.value)]
-    made = [each.id for one in assigned for each in one.targets if isinstance(each, ast.Name)]
-    inner = nodes_of(one for one in nodes if isinstance(one, _Function) and one is not function)
-    stored = [one for one in nodes if isinstance(getattr(one, "ctx", None), ast.Store)]
-    all_sets = [one.id for one in stored if isinstance(one, ast.Name)]
-    others = {*named_in(inner), *(arg.arg for arg in nodes if isinstance(arg, ast.arg))}
-    others |= {name for one in nodes if isinstance(one, ast.Global) for name in one.names}
-    return {one for one in made if made.count(one) == all_sets.count(one)} - others
-
-
-def _is_new(value: ast.expr) -> bool:
-    """Return True for a container's code, and for the call of a class by its usual spelling."""
-    if isinstance(value, ast.Call):
-        name = next(named_in([value.func]), "")
-        return name in ("dict", "list") or name[:1].isupper()
-    return isinstance(value, ast.Dict | ast.List | ast.DictComp | ast.ListComp)

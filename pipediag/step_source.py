@@ -11,17 +11,12 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 
 from pipediag.step_names import (
-    Used,
-    entries_of,
     name_read,
     named_in,
     names_of,
     nodes_of,
     outside_of,
-    places_apart,
-    places_of,
     set_always,
-    state_of,
 )
 
 
@@ -86,6 +81,7 @@ _TAPE = "GradientTape"
 _BLOCKS = ("body", "orelse", "finalbody")
 _Loop = ast.For | ast.While
 _Scope = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef
+_Shared = ast.Global | ast.Nonlocal
 _LEAVES = (
     ast.Return | ast.Yield | ast.YieldFrom | ast.Await | ast.Break | ast.Continue | ast.Global
     | ast.Nonlocal | ast.Import | ast.ImportFrom | ast.Delete | ast.Try | ast.AsyncWith
@@ -100,10 +96,10 @@ _METHODS_ON_HOST = frozenset(
 )
 
 
-def step_at(text: str, line: int, elsewhere: Iterable[ast.Module] = ()) -> StepSource:
+def step_at(text: str, line: int) -> StepSource:
     """Return the step whose tape is opened on a line of the source.
 
-    `elsewhere` are the script's other files, of which a function may change what the step reads.
+    Whether other code sets what the step reads, which a trace would keep, is not looked at.
 
     Raises:
         NotAFunctionError: the step can't become a function of its own.
@@ -126,7 +122,7 @@ def step_at(text: str, line: int, elsewhere: Iterable[ast.Module] = ()) -> StepS
     following = statements[len(step) : len(step) + 1]
     if following and following[0].lineno == step[-1].end_lineno:
         raise NotAFunctionError(f"Line {step[-1].end_lineno} has several statements.")
-    return _analysed(text, [tree, *elsewhere], scope, loops[-1], step)
+    return _analysed(text, tree, scope, loops[-1], step)
 
 
 def _opens_a_tape(node: ast.With) -> bool:
@@ -171,10 +167,9 @@ def _up_to_apply(statements: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _analysed(
-    text: str, trees: list[ast.Module], scope: ast.AST, loop: ast.AST, step: list[ast.stmt]
+    text: str, tree: ast.Module, scope: ast.AST, loop: ast.AST, step: list[ast.stmt]
 ) -> StepSource:
-    lines, tree = text.splitlines(), trees[0]
-    tape = step[0]
+    lines, tape = text.splitlines(), step[0]
     assert isinstance(tape, ast.With)
     assert isinstance(loop, _Loop)
     for node in nodes_of(step):
@@ -197,12 +192,6 @@ def _analysed(
     always = {name for one in body for name in set_always(one)}
     if sometimes := sorted(sets.keys() - always):
         raise NotAFunctionError(f"`{sometimes[0]}` is set only in some cases.")
-    kept = places_of(body, ast.Load) & places_of([loop], ast.Store)
-    given = {f"{one}[...]" for one in _targets(loop, step)} - places_of(step, ast.Store)
-    if kept := kept - given:
-        raise NotAFunctionError(f"The loop sets `{min(kept)}`, which a tf.function would keep.")
-    _refuse_set_elsewhere(tree, scope, loop, reads, sets)
-    _refuse_set_by_call(trees, scope, loop, [*inner, *body[1:]])
     in_loop = names_of([loop])[1]
     away = [*outside_of(scope, step), *nodes_of(moved)]
     outside = set(map(name_read, away))
@@ -210,7 +199,9 @@ def _analysed(
     targets = (one.target for one in ast.walk(loop) if isinstance(one, ast.For))
     carried = reads.keys() - names_of(targets)[1]
     tapes = names_of(tape.items)[1].keys()
-    results = tuple(one for one in sets if one in outside | carried and one not in tapes)
+    shared = {name for one in ast.walk(scope) if isinstance(one, _Shared) for name in one.names}
+    read_later = outside | carried | shared
+    results = tuple(one for one in sets if one in read_later and one not in tapes)
     of_others = _behind_other_tapes(scope, tape, tapes)
     if not tapes.isdisjoint(carried | {name_read(one) for one in away if one not in of_others}):
         raise NotAFunctionError("Other code reads the tape, too.")
@@ -252,99 +243,6 @@ def _imported(tree: ast.Module) -> set[str]:
         if isinstance(node, ast.Import | ast.ImportFrom)
         for alias in node.names
     }
-
-
-def _refuse_set_elsewhere(
-    tree: ast.Module, scope: ast.AST, loop: ast.AST, reads: Used, sets: Used
-) -> None:
-    """Refuse a step that may read an attribute or a global name through a function.
-
-    It would be kept as it was when the step was traced. A learning rate is a variable of the
-    optimizer's.
-    """
-    elsewhere = outside_of(tree, [scope] if isinstance(scope, ast.stmt) else [])
-    attributes = [node for node in elsewhere if isinstance(node, ast.Attribute)]
-    read = {node.attr for node in attributes if isinstance(node.ctx, ast.Load)}
-    for node in ast.walk(loop):
-        if (
-            isinstance(node, ast.Attribute)
-            and isinstance(node.ctx, ast.Store)
-            and node.attr not in ("lr", "learning_rate")
-            and (
-                node.attr in read | {"trainable"}
-                or (isinstance(node.value, ast.Name) and node.value.id in reads.keys() - {"self"})
-            )
-        ):
-            raise NotAFunctionError(
-                f"The loop sets `{ast.unparse(node)}`, which a tf.function would keep."
-            )
-    declared = {
-        name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names
-    }
-    if shared := sorted(declared & {*reads, *sets}):
-        raise NotAFunctionError(f"A function sets `{shared[0]}`, which a tf.function would keep.")
-
-
-_MADE = frozenset({"__init__", "build"})
-"""Methods that set what is read later on, once."""
-_CALL = ("call", "__call__")
-
-
-def _refuse_set_by_call(
-    trees: list[ast.Module], scope: ast.AST, loop: ast.AST, step: list[ast.stmt]
-) -> None:
-    """Refuse a step that reads an attribute, an entry or a global name which the rest of the loop
-    may set through a function, or read so.
-
-    Functions, attributes and entries count by their names alone: whose they are is not known.
-    """
-    functions: dict[str, list[ast.AST]] = {}
-    for node in nodes_of(trees):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node is not scope:
-            functions.setdefault(node.name, []).append(node)
-    rest, called = [*outside_of(loop, step)], _reached(functions, nodes_of(step))
-    others = [*rest, *nodes_of(_reached(functions, rest))]
-    set_by_loop = set(names_of([loop])[1])
-    apart = places_apart(trees, loop) | entries_of(_targets(loop, step), rest)
-    read = state_of((one for one in nodes_of(step) if one not in apart), ast.Load, set_by_loop)
-    read |= state_of((one for one in nodes_of(called) if one not in apart), ast.Load)
-    others = [one for one in others if one not in apart]
-    # What the step's functions set for themselves alone, each trace makes anew.
-    own = {*nodes_of(called)}
-    read_elsewhere = state_of((one for one in nodes_of(trees) if one not in own), ast.Load)
-    changed = state_of((one for one in others if one not in own), ast.Store)
-    changed |= state_of((one for one in others if one in own), ast.Store) & (
-        read_elsewhere | {".trainable"}
-    )
-    kept = (read | {".trainable"}) & changed - {".lr", ".learning_rate"}
-    declared = {name for one in others if isinstance(one, ast.Global) for name in one.names}
-    inner = {*ast.walk(scope)}
-    kept |= declared & names_of(called)[0].keys()
-    kept |= set_by_loop & names_of(one for one in called if one in inner)[0].keys()
-    if kept:
-        raise NotAFunctionError(
-            f"The loop, or a function that it calls, sets `{min(kept)}`, which a tf.function would "
-            "keep."
-        )
-
-
-def _targets(loop: ast.AST, step: list[ast.stmt]) -> set[str]:
-    """Return what the loops around a step set for each of its turns."""
-    loops = [one for one in ast.walk(loop) if isinstance(one, ast.For)]
-    around = [one.target for one in loops if step[0] in ast.walk(one)]
-    return set(names_of(around)[1])
-
-
-def _reached(functions: dict[str, list[ast.AST]], nodes: Iterable[ast.AST]) -> list[ast.AST]:
-    """Return functions that code names, and those that they name in turn; `call` is always one."""
-    found: dict[str, list[ast.AST]] = {}
-    waiting = [*_CALL, *named_in(nodes)]
-    while waiting:
-        name = waiting.pop()
-        if name not in found and name not in _MADE:
-            found[name] = functions.get(name, [])
-            waiting += named_in(nodes_of(found[name]))
-    return [one for each in found.values() for one in each]
 
 
 def _divided(

@@ -21,7 +21,6 @@ from pipediag.capture.callsites import frames, is_users, locals_of
 from pipediag.capture.guard import Guard, caller_of_hook
 from pipediag.capture.loops.loop import Stage
 from pipediag.capture.loops.registry import rounds_around
-from pipediag.capture.loops.syntax import other_files
 from pipediag.capture.pipelines.functions import operations_of, why_not_traced, why_not_twice
 from pipediag.capture.pipelines.values import value_of
 from pipediag.capture.process import let_pass
@@ -196,7 +195,7 @@ def _described(frame: FrameType) -> _Step:
     file, line = frame.f_code.co_filename, frame.f_lineno
     step = _Step(GraphStep(file, line))
     try:
-        step.source = step_at("".join(linecache.getlines(file)), line, other_files(file))
+        step.source = step_at("".join(linecache.getlines(file)), line)
         step.record.called_again = called_again(frames(frame))
     except NotAFunctionError as error:
         step.record.lacking = str(error)
@@ -309,12 +308,14 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
     assert step.source is not None
     tensorflow = sys.modules["tensorflow"]
     python = _made(step.source, frame)
-    lines = linecache.getlines(frame.f_code.co_filename)
+    file = frame.f_code.co_filename
+    lines = linecache.getlines(file)
     others = [*lines[: step.source.first - 1], *lines[step.source.last :]]
     if any(map(_LOSSES.search, others)):
         # They would be those of the trace.
         return "Other code reads the losses that layers add in a step."
-    lacking = _of_python(step.source, frame) or why_not_traced(python)
+    lacking = _of_python(step.source, frame)
+    lacking = lacking or why_not_traced(python, (file, step.source.loop_line))
     if lacking is not None:
         return lacking
     # Later batches may make a relaxed function leave out any size that is not known to stay.
