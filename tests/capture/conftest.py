@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pipediag.capture.callsites import script_files
+from pipediag.capture.pipelines import later_code
 from tests.capture.captured import Captured, captured, write_script
 
 Capturing = Callable[..., Captured]
@@ -19,3 +22,12 @@ def capturing(tmp_path_factory: pytest.TempPathFactory) -> Capturing:
         return captured(script, variables or {}, **settings)
 
     return run
+
+
+@pytest.fixture
+def own_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave the modules of other tests out of the script's files."""
+    own = str(tmp_path)
+    monkeypatch.setattr(
+        later_code, "script_files", lambda: [one for one in script_files() if own in one]
+    )

@@ -111,7 +111,7 @@ class Source:
     """A file's code, by what it reads and sets: names, attributes and entries by their keys."""
 
     def __init__(self, path: str, tree: ast.Module) -> None:
-        self._path, self._tree = path, tree
+        self.path, self._tree = path, tree
         nodes = list(ast.walk(tree))
         self._above = {child: node for node in nodes for child in ast.iter_child_nodes(node)}
         self.calls = [node for node in nodes if isinstance(node, ast.Call)]
@@ -166,9 +166,9 @@ class Source:
     def place(self, node: ast.AST) -> Place:
         """Return the place of a function or a module."""
         if not isinstance(node, _Function):
-            return self._path, "<module>", 0
+            return self.path, "<module>", 0
         first = min(one.lineno for one in (node, *node.decorator_list))
-        return self._path, node.name, first
+        return self.path, node.name, first
 
     def home(self, name: str, node: ast.AST) -> ast.AST:
         """Return the function, class or module whose variable a name is, where a node stands."""
@@ -254,7 +254,8 @@ class Source:
             for one in (*file.read[name], *file.read[f".{name}"])
             if own not in file.around(one)
         ]
-        if name.startswith("__") or name == "call" or not all(f.is_called(one) for f, one in named):
+        hook = name == "call" or name.startswith(("__", "on_"))
+        if hook or not all(file.is_called(one) for file, one in named):
             return True
         decorated = not named and bool(getattr(own, "decorator_list", ()))
         return decorated or any(file.comes(one, now, seen) for file, one in named)

@@ -84,7 +84,9 @@ def set_again(
             if file.comes(one, now):
                 return f"`{ast.unparse(one)}`"
     for function, place, where in zip(functions, places, [made, *places[1:]], strict=True):
-        if place is None or where is None:
+        # What a library's code reads of itself is its own affair.
+        is_librarys = place is not None and loop is None and not is_users(place[0].path)
+        if place is None or where is None or is_librarys:
             continue
         for node, value, is_own in _reads(function, *place):
             if now.precedes(_stores(node, value, where, now, is_own=is_own)):

@@ -23,6 +23,8 @@ from pipediag.capture.pipelines.functions import why_not_traced
 from pipediag.step_source import step_at
 from tests.capture.loops.test_source import told_at_trains
 
+pytestmark = pytest.mark.usefixtures("own_files")
+
 TEXT, IMAGE = (None, None), (None, 28, 28, 1)
 
 

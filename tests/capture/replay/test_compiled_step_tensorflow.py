@@ -179,7 +179,7 @@ SCRIPT = """
             for _ in range(2):
                 x = self.dense(x)
             return x
-        def cool(self):
+        def on_epoch_end(self):
             self.factor = self.factor / 2.0
     ranks, states = Ranks(), None
     for _ in range(20):

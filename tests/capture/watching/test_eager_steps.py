@@ -16,6 +16,8 @@ from pipediag.capture.watching.updates import note_eager_step
 from pipediag.session.recorded_loops import EagerStep
 from tests.capture.instruments import training_loop
 
+pytestmark = pytest.mark.usefixtures("own_files")
+
 
 def steps_of(source: str, tmp_path: Path, *, from_python: bool = False) -> list[EagerStep]:
     """Return what is found where a script calls `apply`, and its loop is at the marked line."""
