@@ -45,31 +45,6 @@ if os.environ.get("FACTS"):
 OPS = [op(TEXT, kind) for kind in ("from_tensor_slices", "shuffle", "map", "batch")]
 
 
-def written(*changes: Change, ops: list[Operation] = OPS) -> str:
-    made, after = patch(TEXT, ops, *changes)
-    assert made.left_out == []
-    (note,) = made.shared
-    assert "`dataset` is called in train.py:9 and train.py:12" in note
-    return after
-
-
-def test_a_cache_with_the_shuffle_behind_it_suits_every_pipeline_of_the_function() -> None:
-    after = written(Move("shuffle", "map"), Insert("map", "cache", {"elements": 9}))
-
-    assert after == TEXT.replace(
-        "    ds = ds.shuffle(len(texts), seed=8)\n    ds = ds.map(featurise)\n",
-        "    ds = ds.map(featurise)\n    ds = ds.cache()\n"
-        "    ds = ds.shuffle(len(texts), seed=8)\n",
-    )
-
-
-def test_so_do_a_map_behind_its_batch_and_what_was_recorded_twice() -> None:
-    assert ".batch(64).map(featurise)\n" in written(Move("map", "batch"))
-    twins = [*OPS, op(TEXT, "map", id="map_of_the_other")]
-    changes = (Move("shuffle", "map"), Insert("map", "cache", {}))
-    assert "ds = ds.cache()" in written(*changes, ops=twins)
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -166,7 +141,6 @@ def test_operations_that_a_caller_chooses_do_not_stand_in_the_way(
         (OPTIONAL_SHUFFLE, CACHE),
         (FILTERED.format("tf.random.uniform([]) < training"), CACHE),
         (FILTERED.format("row['n'] < training"), BATCH_FIRST),
-        (OPTIONAL_SHUFFLE.replace("shuffle(9)", "repeat()"), CACHE),
         (SHUFFLE_BETWEEN.replace("shuffle(9)", "filter(good)"), BATCH_FIRST),
         (SHUFFLE_BETWEEN.replace("ds.shuffle(9)", "augment(ds)"), BATCH_FIRST),
         ("f = a if training else b\nreturn read(x).map(f).batch(8)", BATCH_FIRST),
@@ -174,10 +148,8 @@ def test_operations_that_a_caller_chooses_do_not_stand_in_the_way(
         ("if training:\n    return read(x)\nreturn read(x).map(parse).batch(8)", BATCH_FIRST),
         ("return x.map(parse).batch(8)", CACHE),
         ("fn = partial(f, training)\nreturn read(x).map(fn).batch(8)", CACHE),
-        ("fn: object = partial(f, training)\nreturn read(x).map(fn).batch(8)", CACHE),
         ("ds = read(x)\nfor f in training:\n    ds = ds.map(f)\nreturn ds.batch(8)", CACHE),
         ("return read(x).map(lambda e: parse(e, training)).batch(8)", BATCH_FIRST),
-        ("def load(e):\n    return parse(e, training)\nreturn read(x).map(load).batch(8)", CACHE),
         (
             "def augment(e):\n    return flip(e) if training else e\ndef load(e):\n"
             "    return tf.numpy_function(augment, [e], tf.uint8)\n"
@@ -295,14 +267,11 @@ OTHER_OBJECT = METHOD.replace("b = train", "b = test")
 @pytest.mark.parametrize(
     ("text", "right"),
     [
-        (METHOD, True),
         (OTHER_OBJECT, True),
-        (METHOD.replace("map(self.parse)", "map(self.given)"), True),
         (OTHER_OBJECT.replace("map(self.parse)", "map(self.given)"), False),
         (METHOD.replace("return row", "return cut(row, self.size)"), True),
         (OTHER_OBJECT.replace("return row", "return cut(row, self.size)"), False),
         (OTHER_OBJECT.replace("return row", "return self.cut(row)"), False),
-        (OTHER_OBJECT.replace("return row", "return self.parse(row[1:])"), True),
         (
             OTHER_OBJECT.replace("return row", "yield self.size")
             .replace("read(x)", "tf.data.Dataset.from_generator(self.parse, SPEC)")
@@ -356,7 +325,6 @@ def test_what_an_object_of_another_class_keeps_by_that_name_is_no_use(kept: str)
     ("calls", "right"),
     [
         ("a = make(x, vectorize)\nb = make(y, vectorize)\n", True),
-        ("a = make(x, vectorize)\nb = make(y, training=vectorize)\n", True),
         ("a = make(x, vectorize)\nb = make(y, clean)\n", False),
         ("a = make(x, vectorizer(3))\nb = make(y, vectorizer(3))\n", False),
         ("a = make(x, vectorize)\ndef f(vectorize):\n    return make(y, vectorize)\n", False),
@@ -415,7 +383,6 @@ def test_what_parses_rows_parses_batches_behind_the_batch(text: str) -> None:
     ("shape", "written"),
     [
         ("e.set_shape([64])", "e.set_shape([None, 64])"),
-        ("e = tf.ensure_shape(e, (64,))", "e = tf.ensure_shape(e, (None, 64))"),
         ("e.set_shape(SHAPE)", "e.set_shape([None, *SHAPE])"),
         ("e = e + 1\n    e.set_shape(e.shape)", "e.set_shape(e.shape)"),
         ("e.set_shape(spec.shape)", "e.set_shape([None, *spec.shape])"),
@@ -681,12 +648,6 @@ model.fit(make(1, True), callbacks=[Scores(val)])"""
     [
         ("model.fit(make(1, True), validation_data=val)", ".fit", "validation_data=val.cache())"),
         ("model.fit(make(1, True), validation_data=(a, b))", ".fit", None),
-        (
-            "for fold in folds:\n    model.fit(make(1, True), validation_data=val)",
-            ".fit",
-            "\nevaluation_data = val.cache()\nfor fold in folds:\n"
-            "    model.fit(make(1, True), validation_data=evaluation_data)\n",
-        ),
         ("for val in parts:\n    model.fit(make(1, True), validation_data=val)", ".fit", None),
         (
             OWN_LOOP,
@@ -752,19 +713,7 @@ model.fit(make(1, True), callbacks=[Scores(val)])"""
             None,
         ),
         (
-            OWN_LOOP.replace("x, y in data", "n, (x, y) in enumerate(zip(names, data))"),
-            "in enumerate",
-            None,
-        ),
-        (OWN_LOOP.replace("score(model(x), y)", "return score(model(x), y)"), "y in data", None),
-        (
             "if given:\n    held = make(0, False)\nmodel.fit(make(1, True), validation_data=held)",
-            ".fit",
-            None,
-        ),
-        (
-            "held = make(0, False) if given else None\n"
-            "model.fit(make(1, True), validation_data=held)",
             ".fit",
             None,
         ),
@@ -841,7 +790,6 @@ TWO_CALLBACKS = TWO_CALLBACKS.replace("self.data =", "super().__init__()\n      
             None,
         ),
         (EACH_EPOCH.replace("2, False", "2, True"), "y in data", None),
-        (EACH_EPOCH.replace("make(2", "read(2"), "y in data", None),
         (EACH_EPOCH.replace("model, test", "model, val"), "y in data", None),
         (EACH_EPOCH.replace("model, test", "model, make(2, False)"), "y in data", None),
         (TWO_CALLBACKS, "y in self", None),
@@ -928,7 +876,6 @@ def test_a_shuffle_under_a_condition_moves_up_before_the_map() -> None:
 @pytest.mark.parametrize(
     ("given", "called"),
     [
-        ("row", "row"),
         ("lambda r, y: (row(r), y)", "(lambda r, y: (row(r), y))"),
         ("partial(row, size=2)", "partial(row, size=2)"),
         ("row if SMALL else other", "(row if SMALL else other)"),
@@ -973,9 +920,7 @@ BRANCHES = (
     ("calls", "right"),
     [
         (TWO_CALLS, True),
-        ("a = make(x, training=True)\nb = make(training=False, x=y)\n", True),
         ("a = make(x, True)\nb = make(y, flag)\n", False),
-        ("a = make(x, True)\nb = make(y, True)\n", False),
     ],
 )
 def test_a_branch_belongs_to_the_caller_that_chooses_it(calls: str, right: bool) -> None:
@@ -994,7 +939,6 @@ def test_a_branch_belongs_to_the_caller_that_chooses_it(calls: str, right: bool)
         ("ds = ds.shuffle(9).repeat()", True),
         ("ds = ds.shuffle(9)\n    ds = ds.repeat()", True),
         ("ds = ds.shuffle(9).filter(known).repeat()", False),
-        ("ds = ds.shuffle(9)\n    shown = ds.repeat()", False),
         ("ds = other.shuffle(9).repeat()", False),
     ],
 )
@@ -1051,7 +995,6 @@ OPTIONAL_MAP = (
     ("calls", "right"),
     [
         ("a = make(x, True, f)\nb = make(y, parse=f)\nc = make(x)\n", True),
-        ("a = make(x, True, f)\nb = make(y, parse=f)\nc = make(x, parse=None)\n", True),
         ("a = make(x, True, f)\nb = make(y, parse=f)\nc = make(x, parse=g)\n", False),
     ],
 )
@@ -1216,7 +1159,6 @@ PARTS = FOLD.replace("    train =", "    for fold in parts:\n        train =")
     ("text", "epochs", "rounds", "anew"),
     [
         (FOLD, 5, 5, True),
-        (FOLD, 5, None, True),
         (FUNCTION, 5, 5, True),
         (FOLD.replace("data(fold)", "data(7)"), 5, 5, False),
         (FOLD, 1, 5, None),

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from pipediag.encoding import applicable
-from pipediag.patching import source
 from pipediag.patching.making import make_patch, unified
 from pipediag.session.edits import (
     AUTOTUNE,
@@ -88,13 +87,6 @@ def test_a_cache_of_examples_is_no_cache_of_batches() -> None:
     session = session_of(text, *OPS, shuffled)
     patch, _ = make_patch(session, [CACHE, VECTOR], lambda _: text.encode())
     assert [one.edit for one in patch.left_out] == ["vector"]
-
-
-def test_a_file_that_another_edit_has_read_is_not_parsed_anew() -> None:
-    own, again = (source.Source.of(SCRIPT, TEXT.encode()) for _ in range(2))
-    changed = own.changed([source.Change.insert(0, "# Trains.\n")])
-    assert again.module is own.module
-    assert (changed.module is own.module, changed.module.code) == (False, f"# Trains.\n{TEXT}")
 
 
 def test_what_stands_there_already_is_no_patch() -> None:

@@ -38,7 +38,6 @@ CHANGING = (
     "    settings['x'] = epoch\n    for b in make(settings):\n        step(b)\n",
     "    if epoch:\n        for b in make(files):\n            step(b)\n",
     "    random.shuffle(files)\n    for b in make(files):\n        step(b)\n",
-    "    play(model, files)\n    for b in make(files):\n        step(b)\n",
     "    batches = iter(make(files))\n    step(next(batches))\n",
     "    ds = make(files)\n    ds = ds.take(epoch)\n",
     "    ds = make(files)\n    for b in ds:\n        step(b)\n    del ds\n",
@@ -53,7 +52,6 @@ NOT_MADE = (
         "def run(x):\n    ds = read(x).map(f)\n    score = model.evaluate(ds)\n    return score\n",
         "    a = run(x)\n",
     ),
-    ("def run(x):\n    ds = read(x).map(f)\n    model.fit(ds)\n", "    history = run(x)\n"),
     (
         "def batches(x):\n    for b in read(x).map(f):\n        yield b\n",
         "    for b in batches(x):\n        step(b)\n",
@@ -70,7 +68,6 @@ NOT_MADE = (
     ("text", "reason"),
     [
         ("for f in fs:\n    ds = ds.map(f)\n", "in a loop"),
-        ("while more():\n    ds = ds.map(f)\n", "in a loop"),
         ("made = [ds.map(f) for f in fs]\n", "comprehension"),
         (
             "def make(x):\n    if x:\n        y = x.map(f)\n    return y\n\n\nmake(x)\nmake(y)\n",
@@ -130,7 +127,7 @@ BEHIND = Move("shuffle", "map")
 STEPS = SetModel({"steps_per_execution": 16})
 ROW_WISE = SetModel({"optimizer": "row_wise"})
 POOL = SetOptions({"threading.private_threadpool_size": 16})
-KINDS = ("shuffle", "map", "unbatch", "batch", "take", "skip", "shard")
+KINDS = ("shuffle", "map", "unbatch", "batch", "take", "skip")
 LEFT_ALONE: dict[str, tuple[str, Change, str]] = {
     "arguments by stars": ("ds = ds.map(f, **settings)\n", PARALLEL, "`**`"),
     "no python": ("ds = ds.map(f) oops\n", PARALLEL, "read as Python"),
@@ -182,19 +179,10 @@ LEFT_ALONE: dict[str, tuple[str, Change, str]] = {
         LARGER,
         "counts batches",
     ),
-    **{
-        f"a {kind} of batches": (
-            f"ds = read(x).batch(8)\nval = ds.{kind}(10)\nmodel.fit(ds)\n",
-            LARGER,
-            f"The `{kind}` after it counts",
-        )
-        for kind in ("take", "skip", "shard")
-    },
-    "options of another pipeline": (
-        "o = tf.data.Options()\no.threading.private_threadpool_size = 1\n"
-        "val = val.with_options(o)\nds = read(x).batch(3)\nmodel.fit(ds)\n",
-        POOL,
-        "perhaps for another pipeline",
+    "a skip of batches": (
+        "ds = read(x).batch(8)\nval = ds.skip(10)\nmodel.fit(ds)\n",
+        LARGER,
+        "The `skip` after it counts",
     ),
     "options of a part of the pipeline": (
         "o = tf.data.Options()\no.threading.private_threadpool_size = 1\n"
