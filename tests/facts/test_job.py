@@ -92,7 +92,6 @@ def test_the_worker_whose_own_work_is_longest_is_waited_for() -> None:
     "sessions",
     [
         [waits(0), waits(1)],
-        [slow(0), slow(1)],
         # Steps of different lengths: nobody waits for anybody.
         [waits(0), slow(1, step_ms=150.0)],
         [slow(0)],
@@ -155,10 +154,6 @@ def test_where_all_workers_take_their_parts_of_the_data(
     kinds: tuple[str, ...], sharding: str
 ) -> None:
     assert job_of([with_ops(rank, *kinds) for rank in range(2)]).sharding == sharding
-
-
-def test_workers_that_take_their_parts_in_different_ways_have_none_in_common() -> None:
-    assert job_of([with_ops(0, "range", "shard"), with_ops(1, "range")]).sharding is None
 
 
 @pytest.mark.parametrize(("divides", "whole"), [(True, 256), (False, None)])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.names import as_typed, default_directory, in_checkout
+from pipediag.facts.names import default_directory, in_checkout
 from pipediag.facts.script import edits_for_second_run, failed_by_itself
 from pipediag.session.model import Script, Session
 from pipediag.session.trials import NO_BUDGET
@@ -22,9 +22,7 @@ from tests.trials.bench import make_edit
     ("script", "module", "expected"),
     [
         ("train.py", False, "reports/train"),
-        ("deep/er/train.v2.py", False, "reports/train.v2"),
         ("package.train", True, "reports/package.train"),
-        ("application/", False, "reports/application"),
     ],
 )
 def test_it_goes_by_the_script(script: str, module: bool, expected: str) -> None:
@@ -39,13 +37,6 @@ def test_a_name_that_is_no_path_here_goes_by_its_stem(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "loop").symlink_to("loop")
     assert default_directory(script, module=False) == Path("reports") / Path(script).stem
-
-
-def test_a_path_below_here_is_named_from_here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert as_typed(Path.cwd() / "reports/train") == Path("reports/train")
 
 
 @pytest.fixture(autouse=True)
@@ -67,16 +58,6 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_file_is_named_from_the_root_of_the_repository(repository: Path) -> None:
     assert in_checkout(str(repository / "models/ranking/train.py")) == "models/ranking/train.py"
     assert in_checkout(str(repository / "common/data.py")) == "common/data.py"
-
-
-@pytest.mark.parametrize("name", ["GITHUB_WORKSPACE", "CI_PROJECT_DIR"])
-def test_without_git_the_service_says_where_the_root_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    (tmp_path / "sub").mkdir()
-    monkeypatch.setenv(name, str(tmp_path))
-    monkeypatch.chdir(tmp_path / "sub")
-    assert in_checkout("train.py") == "sub/train.py"
 
 
 def ended(**overrides: Any) -> Script:
@@ -113,9 +94,6 @@ def test_a_script_that_finished_with_something_untried_may_be_run_again() -> Non
     [
         ended(outcome="stopped", status=None),
         ended(outcome="raised", status=1),
-        ended(outcome="exited", status=1),
-        ended(outcome="interrupted", status=-2),
-        ended(outcome="hung-in-exit", status=0),
         ended(second_run="The script was run a second time, and nothing was tried: it failed."),
     ],
     ids=lambda script: script.second_run or script.outcome,

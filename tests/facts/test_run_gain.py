@@ -19,13 +19,14 @@ from pipediag.session.edits import Change, Edit, ExtractStep, Insert, SetModel, 
 from pipediag.session.findings import Finding, Patch
 from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS, Run, RunGain, RunSpan
 from pipediag.session.model import Session
+from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import Evaluation
 from pipediag.session.trials import Basis, Combined, Trial
 from pipediag.vocabulary import RunPartName, RunScope
 from tests.factories import make_finding, make_keras, make_loop, make_session, make_steps
 from tests.ledgers import make_gain, make_part, make_run, validation
 from tests.records import SCRIPT, make_breakdown, make_operation, make_pipeline
-from tests.rules.sessions import batch, session_of, source
+from tests.rules.sessions import batch, cases, session_of, source
 
 
 def compiled(**overrides: Any) -> Finding:
@@ -180,7 +181,6 @@ def cached(loop_id: str | None = None) -> Finding:
     [
         ({"epochs_planned": 5}, 40.0),
         ({"epochs_planned": None, "epochs_seen": 4.0}, 37.5),
-        ({"epochs_planned": 100, "epochs_seen": 5.0}, 40.0),
         ({"epochs_planned": 5, "epochs_seen": 2.0, "projected_total_s": 100.0}, 40.0),
         ({"epochs_planned": 1}, None),
         # The `fit` has two epochs, of which one was not seen to its end.
@@ -199,110 +199,63 @@ def test_the_epoch_that_fills_a_cache_takes_what_it_took(
     assert gain.before_s - gain.after_s == pytest.approx(saved_s)
 
 
-@pytest.mark.parametrize(("steps_per_epoch", "saved_s"), [(10, None), (125, 37.5)])
-def test_the_pass_that_fills_a_cache_is_that_over_the_data_of_an_endless_repeat(
-    steps_per_epoch: int, saved_s: float | None
-) -> None:
-    """Ten epochs are 0.32 passes over 10,000 examples, or 4."""
-    keras = make_keras(epochs=10, steps_per_epoch=steps_per_epoch)
-    repeat = make_operation("repeat", "repeat", parameters={"count": None})
-    session = session_of(
-        source(),
-        repeat,
-        batch(),
-        loops=[make_loop(keras=keras)],
-        run=make_run(epochs_planned=10),
-    )
-    gain = gain_for_run(session, cached())
-    assert (gain and gain.before_s - gain.after_s) == (saved_s and pytest.approx(saved_s))
+REPEATED = make_operation("first", "repeat", parameters={"count": 7}), make_operation("op2", "map")
 
 
-@pytest.mark.parametrize(("steps_per_epoch", "saved_s"), [(50, None), (400, 37.5)])
-def test_the_pass_that_fills_a_cache_is_that_of_epochs_that_read_a_part_each(
-    steps_per_epoch: int, saved_s: float | None
-) -> None:
-    """Twelve epochs are 0.6 passes over 1,000 batches, or 4."""
-    keras = make_keras(epochs=12, steps_per_epoch=steps_per_epoch)
-    session = session_of(
-        source(),
-        batch(10, cardinality=1000),
-        loops=[make_loop(keras=keras)],
-        run=make_run(epochs_planned=12),
-    )
-    gain = gain_for_run(session, cached())
-    assert (gain and gain.before_s - gain.after_s) == (saved_s and pytest.approx(saved_s))
+def again(count: int | None) -> Operation:
+    return make_operation("again", "repeat", parameters={"count": count})
 
 
-@pytest.mark.parametrize(
-    ("count", "steps_per_epoch", "epochs", "length", "saved_s"),
-    [
-        (10, None, 1, 3130, 45.0),
-        (10, None, 2, 3130, 47.5),
-        (10, None, 1, None, 45.0),
-        (10, 3130, 1, 3130, 45.0),
-        (10, 313, 10, 3130, 45.0),
-        (10, 31, 10, 3130, None),
-        (10, 313, 10, None, 45.0),
-        (None, None, 2, 313, 25.0),
-    ],
-)
-def test_the_pass_that_fills_a_cache_is_one_of_those_that_a_repeat_makes(
-    count: int | None,
-    steps_per_epoch: int | None,
-    epochs: int,
-    length: int | None,
-    saved_s: float | None,
-) -> None:
-    """Of 313 batches, repeated behind the cache; a repeat before it makes more data."""
-    repeats = [make_operation("first", "repeat", parameters={"count": 7})]
-    repeats += [make_operation("op2", "map")]
-    if count is not None:
-        repeats.append(make_operation("again", "repeat", parameters={"count": count}))
-    session = session_of(
-        source(),
-        *repeats,
-        batch(cardinality=length),
-        loops=[make_loop(keras=make_keras(epochs=epochs, steps_per_epoch=steps_per_epoch))],
-        run=make_run(epochs_planned=epochs),
-    )
-    gain = gain_for_run(session, cached())
-    assert (gain and gain.before_s - gain.after_s) == (saved_s and pytest.approx(saved_s))
+def fitted(*ops: Operation, epochs: int, steps_per_epoch: int | None = None) -> Session:
+    keras = make_keras(epochs=epochs, steps_per_epoch=steps_per_epoch)
+    run = make_run(epochs_planned=epochs)
+    return session_of(source(), *ops, loops=[make_loop(keras=keras)], run=run)
 
 
-@pytest.mark.parametrize(
-    ("count", "rows", "length", "steps", "epochs", "saved_s"),
-    [
-        # An endless repeat: 0.32 passes over 10,000 examples; 4, in one epoch or several; unknown.
-        (None, 10_000, -1, 100, 1, None),
-        (None, 10_000, -1, 1250, 1, 37.5),
-        (None, 10_000, -1, 1250, 10, 37.5),
-        (None, 10_000, -1, 1250, None, 37.5),
-        (None, None, -1, 1250, 1, 50.0),
-        (None, 10_000, -1, None, 1, 50.0),
-        # One that ends, of which 0.32 passes were taken, 4, all, and an unknown part.
-        (10, 10_000, 3125, 100, 1, None),
-        (10, 10_000, 3125, 1250, 1, 37.5),
-        (10, 10_000, 3125, 3125, 1, 45.0),
-        (10, None, None, 3125, 1, 45.0),
-    ],
-)
-def test_the_passes_of_a_loop_of_the_scripts_own_are_those_of_the_steps_that_it_takes(
-    count: int | None,
-    rows: int | None,
-    length: int | None,
-    steps: int | None,
-    epochs: int | None,
-    saved_s: float | None,
-) -> None:
+def own(count: int | None, rows: int | None, length: int | None, steps: int | None) -> Session:
+    """A loop of the script's own over 10,000 examples in batches of 32, that takes these steps."""
     part = make_part("steps", 100.0, file=SCRIPT, line=20, loop_id="loop_0", count=steps)
-    session = session_of(
-        source(),
-        make_operation("op2", "map", cardinality=rows),
-        make_operation("again", "repeat", parameters={"count": count}),
-        batch(cardinality=length),
-        loops=[make_loop(keras=None, planned_rounds=1)],
-        run=make_run(parts=[part], epochs_planned=epochs, epochs_seen=epochs),
+    mapped = make_operation("op2", "map", cardinality=rows)
+    loops = [make_loop(keras=None, planned_rounds=1)]
+    run = make_run(parts=[part], epochs_planned=1, epochs_seen=1)
+    return session_of(
+        source(), mapped, again(count), batch(cardinality=length), loops=loops, run=run
     )
+
+
+@cases(
+    {
+        "an endless repeat, 0.32 passes": (
+            fitted(again(None), batch(), epochs=10, steps_per_epoch=10),
+            None,
+        ),
+        "4 passes": (fitted(again(None), batch(), epochs=10, steps_per_epoch=125), 37.5),
+        "parts of the data, 0.6 passes": (
+            fitted(batch(10, cardinality=1000), epochs=12, steps_per_epoch=50),
+            None,
+        ),
+        # Of 313 batches, repeated behind the cache; a repeat before it makes more data.
+        "ten passes": (fitted(*REPEATED, again(10), batch(cardinality=3130), epochs=1), 45.0),
+        "of unknown length": (
+            fitted(*REPEATED, again(10), batch(cardinality=None), epochs=1),
+            45.0,
+        ),
+        "less than one": (
+            fitted(*REPEATED, again(10), batch(cardinality=3130), epochs=10, steps_per_epoch=31),
+            None,
+        ),
+        "no repeat behind it": (fitted(*REPEATED, batch(cardinality=313), epochs=2), 25.0),
+        "an own loop, 0.32 passes": (own(None, 10_000, -1, 100), None),
+        "an own loop, 4": (own(None, 10_000, -1, 1250), 37.5),
+        "an own loop, unknown": (own(None, 10_000, -1, None), 50.0),
+        "an own loop that ends, 4": (own(10, 10_000, 3125, 1250), 37.5),
+        "an own loop that ends, all": (own(10, None, None, 3125), 45.0),
+    },
+    "session, saved_s",
+)
+def test_the_first_pass_over_the_data_fills_a_cache(
+    session: Session, saved_s: float | None
+) -> None:
     gain = gain_for_run(session, cached())
     assert (gain and gain.before_s - gain.after_s) == (saved_s and pytest.approx(saved_s))
 
