@@ -8,14 +8,12 @@ from typing import Any
 
 import pytest
 
-from pipediag.facts.order import SourcePlace
 from pipediag.reporters import html
-from pipediag.reporters.html.source_lines import annotated, margin_note
 from pipediag.session.edits import Edit, Insert
 from pipediag.session.findings import LeftOut, Patch, SourceExcerpt
 from pipediag.session.model import HotLine, Session
 from tests import factories, records
-from tests.factories import SCRIPT, make_finding, make_part, make_session, make_verdict
+from tests.factories import make_finding, make_session
 from tests.reporters import trial_sessions
 from tests.reporters.pages import Element, Page
 from tests.reporters.sessions import SESSIONS, passed
@@ -114,31 +112,6 @@ def test_the_slowest_operation_is_no_bottleneck_where_training_does_not_wait_for
     assert any("slowest" in row for row in rows)
 
 
-def trials_of(page: Page) -> list[Element]:
-    """The outcomes in the cards, in their order."""
-    return [
-        item for item in page.find("div") if (item.attributes.get("class") or "")[:6] == "trial "
-    ]
-
-
-def test_each_card_shows_its_trial() -> None:
-    page = page_of(trial_sessions.everything_tried())
-    outcomes = trials_of(page)
-    told = [item.find("strong")[0].text for item in outcomes]
-    assert told == [*["Confirmed"] * 3, "Not tried", "Inconclusive", "Refuted"]
-    assert "1.9x [1.9, 2.0] over 8 rounds" in words(outcomes[0])
-
-
-def test_a_large_table_has_its_memory() -> None:
-    large = factories.make_embedding(
-        layer="items", table_bytes=256_000_000, slot_bytes=512_000_000, gradient="sparse"
-    )
-    page = page_of(factories.make_session(embeddings=[large]))
-    assert "Memory" in [heading.text for heading in page.find("h3")]
-    small = page_of(factories.make_session(embeddings=[factories.make_embedding()]))
-    assert "Memory" not in [heading.text for heading in small.find("h3")]
-
-
 SOURCE = SourceExcerpt(
     file=factories.SCRIPT,
     line=12,
@@ -213,25 +186,6 @@ def test_what_can_not_be_written_stands_there_as_code_to_paste() -> None:
     assert [each.words().strip() for each in page.find("pre")][-1] == ".cache()"
 
 
-def test_projected_seconds_are_marked() -> None:
-    lines = ("a = parse()", "b = 0", "fit(callbacks=[Save()])")
-    source = SourceExcerpt(file=SCRIPT, line=7, first_line=7, lines=list(lines))
-    parts = [
-        make_part("before_training", 2.0, line=7),
-        make_part("epoch_end", 10.0, basis="projected", line=9),
-    ]
-    session = make_session(
-        verdict=make_verdict(source=source),
-        run=factories.make_run(parts=parts),
-        pipeline=None,
-        host=None,
-    )
-    blocks = annotated(session, SourcePlace(SCRIPT, 7))
-    costs = {line.number: line.cost for block in blocks for line in block.lines}
-    assert [costs[line][:1] for line in (7, 8, 9)] == ["2", "", "~"]
-    assert "projected" in margin_note(blocks)
-
-
 @pytest.mark.parametrize("held", [True, False])
 def test_a_diff_that_is_cut_names_the_command_that_prints_all_of_it(held: bool) -> None:
     edit = Edit("map", "four calls", ())
@@ -241,15 +195,3 @@ def test_a_diff_that_is_cut_names_the_command_that_prints_all_of_it(held: bool) 
     page = html.render(make_session(findings=[finding], patch=patch if held else Patch()))
     assert ("<code>pipediag fix</code> prints all" in page) is held
     assert ("<code>pipediag fix --with parallel-map</code> prints all" in page) is not held
-
-
-@pytest.mark.parametrize(("share", "used"), [(70.0, True), (85.0, False)])
-def test_a_share_that_was_capped_is_not_said_to_be_used(share: float, used: bool) -> None:
-    session = make_session(
-        input_wait=records.make_input_wait(method="differential"),
-        breakdown=records.make_breakdown(input_wait=70.0),
-    )
-    alone = session.differential.but(input_share_percent=share)
-    page = page_of(session.but(differential=alone))
-    [row] = [words(one) for one in page.find("th") if "one repeated batch" in words(one)]
-    assert ("used above" in row, "upper bound" in row) == (used, not used)

@@ -82,17 +82,6 @@ def test_slices_that_cross_stand_on_tracks_of_their_own(tmp_path: Path) -> None:
     assert [name for name, _, _ in written.spans("GPU:1 / Stream #7 (2)")] == ["b"]
 
 
-def test_the_shortest_events_of_the_host_are_left_out(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    line = builder.host().line("python")
-    line.event("short", 0, US - 1).event("long", US, 2 * US)
-    stream = builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13)
-    stream.event("k", 0, 1).event("k", 2, 3).event("k", 4, 5)
-    written = Export(builder, tmp_path)
-    assert [name for name, _, _ in written.spans("python")] == ["long"]
-    assert len(written.slices("GPU:0 / Stream #13(Kernel)")) == 3
-
-
 def test_a_profile_that_counts_from_1970_begins_at_its_first_event(tmp_path: Path) -> None:
     builder = TraceBuilder()
     epoch = 1_700_000_000_000_000_000

@@ -76,10 +76,3 @@ def test_verbose_leaves_nothing_out() -> None:
 
 def words(text: str) -> str:
     return " ".join(text.split())
-
-
-def test_a_healthy_run_says_so_and_stops() -> None:
-    text = shown(factories.make_compute_bound_session())
-    assert text.startswith("● Healthy")
-    assert "Change" not in text
-    assert len(text.splitlines()) < 12

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
-from pathlib import Path
 
 import pytest
 
 from pipediag.encoding import as_csv
 from pipediag.errors import PipediagError
-from pipediag.measures.profile import describe_devices
-from pipediag.reporters.tables import TABLES, device_table, gap_table, table, text
+from pipediag.reporters.tables import TABLES, device_table, table, text
 from pipediag.session.model import Session
-from pipediag.trace.summary import summarise
 from tests import factories
 from tests.ledgers import make_gain
 from tests.reporters import devices, trial_sessions
-from tests.reporters.devices import gpu_profile
 from tests.reporters.sessions import nothing_measured, profiled
-from tests.rules.sessions import make_ids
 
 
 def read(session: Session, name: str) -> list[dict[str, str]]:
@@ -85,25 +80,6 @@ def test_a_finding_has_its_edit_its_trial_and_its_gain_for_the_run() -> None:
     assert frame.loc["random-map", ["edit_id", "run_speedup"]].isna().all()
 
 
-def test_one_row_for_each_block_of_a_trial() -> None:
-    session = trial_sessions.pipeline_only()
-    frame = table(session, "trials")
-    assert list(zip(frame["arm"][:2], frame["round"][:2], strict=True)) == [
-        ("base", 0), ("parallel-map:map_0", 0)
-    ]  # fmt: skip
-    assert len(frame) == len(session.trials.blocks)
-
-
-def test_embeddings_have_the_ids_that_were_seen() -> None:
-    ids = make_ids(outside=3, incomplete="1 of 2 lookups was not told.")
-    seen = factories.make_embedding(ids=ids, copied_bytes_per_step=0)
-    unseen = factories.make_embedding(layer="other", ids_missing="A loop.")
-    first, second = read(factories.make_session(embeddings=[seen, unseen]), "embeddings")
-    assert (first["dtype"], first["ids_outside"]) == ("float32", "3")
-    assert first["copied_bytes_per_step"] == "0"
-    assert (second["ids_batches"], second["ids_missing"]) == ("", "A loop.")
-
-
 def test_idle_time_is_divided_among_the_causes_and_short_gaps() -> None:
     row = device_table([devices.make_gpu()]).iloc[0]
     causes = [name for name in row.index if name.startswith("idle_") and name.endswith("_ms")]
@@ -114,16 +90,3 @@ def test_idle_time_is_divided_among_the_causes_and_short_gaps() -> None:
     first, second = read(factories.make_session(devices=[devices.make_gpu(gaps=gaps)]), "gaps")
     assert (first["input_ms"], first["launch_ms"], first["copy_ms"]) == ("28.0", "2.0", "0.0")
     assert second["input_ms"] == ""
-
-
-def test_a_device_has_its_copies_by_direction() -> None:
-    frame = device_table([devices.make_gpu(), devices.make_cpu()])
-    assert list(frame["host_to_device_copy_bytes"].dropna()) == [70_000_000]
-    assert frame[["set_copy_bytes", "device_to_host_copy_count"]].isna().all(axis=None)
-
-
-def test_a_profile_alone_has_the_same_table_of_gaps(tmp_path: Path) -> None:
-    summary = summarise(gpu_profile().save(tmp_path))
-    found = gap_table(describe_devices(summary, None, {}))
-    assert list(found["step"]) == [0, 0, 1]
-    assert (found["cause"][1], found["iterator"][1]) == ("input", "Root::Map")

@@ -113,20 +113,3 @@ def test_says_steps_causes_kernels_gaps_and_findings() -> None:
     assert "30.0 ms in all" in text
     assert "in ExecutorState::Process" in text
     assert "A stateful map runs one element at a time" in text
-
-
-def test_a_gap_takes_one_line_of_a_narrow_terminal() -> None:
-    assert "ms" not in map(str.strip, shown(one_device(), width=44).splitlines())
-
-
-def test_what_could_not_be_decided_is_not_shown() -> None:
-    unsettled = factories.make_finding(title="Undecided", status="inconclusive")
-    text = " ".join(shown(devices.make_report(findings=[unsettled])).split())
-    assert "Undecided" not in text
-    assert "No rule found anything above its threshold." in text
-
-
-def test_the_time_of_a_profile_is_said_to_be_that_of_its_steps() -> None:
-    """Its devices may span more."""
-    assert "steps over" in shown(one_device())
-    assert "steps over" not in shown(nothing())
