@@ -22,11 +22,9 @@ OWN = ["--steps", "-q", "--json"]
     ("given", "passed", "noted"),
     [
         ((), (), None),
-        (("--lr", "1"), ("--lr", "1"), None),
         (("--", "--lr", "--"), ("--lr", "--"), None),
         (("--", "--", "-q"), ("--", "-q"), None),
         (("a", "--", "b"), ("a", "--", "b"), None),
-        (("--steps=60",), ("--steps=60",), "--steps"),
         (("--lr", "-q", "--json"), ("--lr", "-q", "--json"), "-q"),
         (("--", "--steps", "60"), ("--steps", "60"), None),
     ],
@@ -55,9 +53,7 @@ def _session(directory: Path) -> dict[str, object]:
     [
         (["missing.py"], "cannot run missing.py: No such file or directory"),
         (["-m", "no_such_module"], "No module named no_such_module"),
-        (["-m", "folder.no_such"], "No module named folder.no_such"),
         (["-o", "good.py/x", "good.py"], "cannot write to the output directory"),
-        (["-o", "/proc/none", "good.py"], "cannot write to the output directory"),
         (["--rerun", "--budget", "0", "good.py"], "--rerun is for trials, and --budget 0"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -78,17 +74,6 @@ def test_bad_input_is_one_clear_line_and_leaves_nothing(
     left = {entry.name for entry in tmp_path.iterdir()} - {"reports"}
     assert sorted(left) == before
     assert not list((tmp_path / "reports").glob("*"))
-
-
-def test_output_goes_to_reports_by_default(tmp_path: Path) -> None:
-    (tmp_path / "train.py").write_text("print('ran')")
-
-    seen = _analyze(tmp_path, "train.py")
-
-    assert seen.stdout == "ran\n"
-    names = {entry.name for entry in (tmp_path / "reports/train").iterdir()}
-    assert {"session.json", "report.html", "findings.csv"} <= names
-    assert not [name for name in names if name.startswith(".")]
 
 
 def test_json_is_alone_on_standard_output(tmp_path: Path) -> None:
@@ -160,19 +145,14 @@ FAILURE = "It ended before enough steps were seen."
     ("failure", "status", "gate", "run_to_end", "expected"),
     [
         (None, None, None, False, ExitStatus.DONE),
-        (None, 1, None, False, ExitStatus.DONE),
         (FAILURE, 1, None, False, ExitStatus.SCRIPT_FAILED),
         (FAILURE, -9, None, False, ExitStatus.SCRIPT_FAILED),
-        (FAILURE, None, None, False, ExitStatus.SCRIPT_FAILED),
         (None, None, ExitStatus.GATE_FAILED, False, ExitStatus.GATE_FAILED),
         (None, None, ExitStatus.INCONCLUSIVE, False, ExitStatus.INCONCLUSIVE),
-        (FAILURE, 1, ExitStatus.SCRIPT_FAILED, False, ExitStatus.SCRIPT_FAILED),
         (None, 0, None, True, 0),
         (None, 7, None, True, 7),
-        (FAILURE, 7, None, True, 7),
         (FAILURE, -15, None, True, -15),
         (FAILURE, None, None, True, ExitStatus.SCRIPT_FAILED),
-        (None, 0, ExitStatus.GATE_FAILED, True, ExitStatus.GATE_FAILED),
         (None, 7, ExitStatus.GATE_FAILED, True, 7),
     ],
 )
