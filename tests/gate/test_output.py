@@ -18,7 +18,6 @@ from pipediag.gate.result import (
     as_json,
     as_junit,
     as_markdown,
-    as_text,
     render,
 )
 from tests.factories import make_session
@@ -50,16 +49,6 @@ MIXED = make_result(
 )
 
 
-CONFIG = GateConfig(max_input_wait_percent=20, max_overhead_percent=30)
-
-
-def test_the_worst_check_comes_first_with_its_place_and_its_interval() -> None:
-    first, *_, last = as_text([evaluate(make_session(), CONFIG)]).splitlines()[1:-2]
-    assert first.startswith("  FAIL          max-input-wait-percent [train.py:12]: Input wait: ")
-    assert "70.0 % of the step (95 % interval 69.0 to 71.0 %), over the limit of 20 %." in first
-    assert last.startswith("  PASS          max-overhead-percent")
-
-
 def test_text_can_neither_break_a_row_nor_add_markup() -> None:
     check = Check(
         name="missing-cache",
@@ -89,11 +78,6 @@ def test_the_outcome_picks_the_command(outcome: CheckOutcome, command: str) -> N
     assert annotation_lines(make_check(outcome)) == [
         f"{command} file=train.py,line=12,title=pipediag missing-cache::Read again each epoch."
     ]
-
-
-def test_errors_come_first() -> None:
-    shown = annotation_lines(make_check("warn"), make_check("fail"))
-    assert [line.split()[0] for line in shown] == ["::error", "::warning"]
 
 
 def suites(*results: GateResult) -> ET.Element:

@@ -25,7 +25,6 @@ from pipediag.measures.steps import (
     gap_waits,
     measure_differential,
     measure_steps,
-    spans_ns,
     step_rows,
 )
 from pipediag.session.recording import RecordedBlock
@@ -150,16 +149,6 @@ def test_a_wait_is_the_step_less_its_gap(
     block: RecordedBlock, batches: int, waits: list[float]
 ) -> None:
     assert gap_waits(block, batches)[0].tolist() == pytest.approx(waits)
-
-
-def test_a_span_reaches_from_a_blocks_first_step_to_the_end_of_its_last() -> None:
-    blocks = [make_block(4, 10.0, start_ms=500.0), make_block(2, 10.0, start_ms=900.0)]
-    recording = make_recording(windows=[make_window("baseline", *blocks)])
-    assert spans_ns(recording, recording.loops[0], "baseline") == [
-        (500 * MS, 540 * MS),
-        (900 * MS, 920 * MS),
-    ]
-    assert spans_ns(recording, recording.loops[0], "profile") == []
 
 
 def test_step_rows_say_window_block_and_wait() -> None:

@@ -49,15 +49,6 @@ def with_interval(low: float, percent: float, high: float) -> dict[Any, Share]:
     return {**shares, "input_wait": wait}
 
 
-def test_input_bound_names_the_operation_and_its_line() -> None:
-    verdict = decide(session())
-    assert (verdict.bottleneck, verdict.severity, verdict.confidence) == ("input", "high", "high")
-    assert (verdict.file, verdict.line, verdict.op_id) == ("train.py", 12, "map_0")
-    assert verdict.summary.startswith("70 % of each step")
-    assert "`map` at train.py:12" in verdict.summary
-    assert "at most 3.33x as fast" in verdict.summary
-
-
 @pytest.mark.parametrize(
     ("percents", "bottleneck", "severity"),
     [

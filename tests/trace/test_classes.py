@@ -53,21 +53,6 @@ CASES: dict[str, tuple[Threads, Spans]] = {
         },
         {"device_compute": [[200, 290]], "collective": [[300, 900], [1150, 1350]]},
     ),
-    "tf.data's operations are not the step's": (
-        {
-            "python": CALL,
-            "tf_data_iterator_resource/1": STARTED,
-            "tf_data_private_threadpool/1": [("Sin:Sin", 0, 500)],
-            "tf_Compute/1": [
-                (PROCESS, 0, 400, PIPELINE),
-                ("Cast:Cast", 10, 390),
-                ("CpuCompiler::RunBackend", 10, 390),
-                (PROCESS, 500, 600, STEP),
-                ("dense/MatMul:MatMul", 510, 590),
-            ],
-        },
-        {"device_compute": [[510, 590]], "compile": []},
-    ),
     "a dataset that the step reduces is compute, but not one that the input pipeline does": (
         {
             "python": CALL,
@@ -124,10 +109,6 @@ CASES: dict[str, tuple[Threads, Spans]] = {
         },
         {"device_compute": [], "input_wait": [[20, 480]]},
     ),
-    "the wait for a graph function is no eager kernel": (
-        {"python": graph_call(0, 500)},
-        {"device_compute": []},
-    ),
     "GetNext that may find the end": (
         {"tf_data_iterator_get_next/1": [("IteratorGetNextAsOptionalOp::DoCompute", 5, 25, STEP)]},
         {"input_wait": [[5, 25]]},
@@ -172,14 +153,6 @@ CASES: dict[str, tuple[Threads, Spans]] = {
             ]
         },
         {"compile": [[0, 300], [600, 700]]},
-    ),
-    "XLA may compile a step within a step on an executor": (
-        {
-            "python": CALL,
-            "tf_Compute/1": [(PROCESS, 100, 900, STEP), ("CpuCompiler::RunBackend", 200, 800)],
-            "tf_xla-cpu-codegen/1": [("FusionCompiler::Compile", 700, 990)],
-        },
-        {"compile": [[200, 800]]},
     ),
     "Python is the training thread's record": (
         {

@@ -113,11 +113,7 @@ def test_real_accelerator_traces(trace: str) -> None:
         ("sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize64x64x64_tensor16x8x16_kernel", True),
         ("nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT", True),
         ("Cijk_Ailk_Bljk_SB_MT128x128x16_MI32x32x1", True),
-        ("sm80_xmma_fprop_implicit_gemm_f32f32_f32f32_f32_nhwc_g1_ffma_t1r3s3", False),
-        ("cutlass_80_simt_sgemm_128x64_8x5_nn_align1", False),
-        ("gemm_fusion_dot_1", None),
         ("triton_gemm_dot_4", None),
-        ("loop_convert_fusion", None),
         ("void Eigen::internal::EigenMetaKernel<float>", None),
     ],
 )
@@ -140,8 +136,6 @@ def test_what_a_kernels_name_says(tmp_path: Path, name: str, tensor_core: bool |
         ("nvjet_sss_128x256_64x4_1x2_h_bz_coopA_NNT", True),
         ("nvjet_tss_128x256_64x4_1x2_h_bz_coopA_NNT", False),
         ("void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x256_16x3_nn_align4>", True),
-        ("ampere_fp16_s1688gemm_fp16_128x128_ldg8_f2f_stages_32x1_nn", False),
-        ("ampere_bf16_s1688gemm_bf16_128x64_ldg8_relu_f2f_tn", False),
         ("turing_h1688gemm_128x128_ldg8_stages_32x1_tn", False),
         ("volta_sgemm_128x64_nn", False),
     ],
@@ -174,12 +168,6 @@ def test_kernels_against_their_calls(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "details", "direction", "size"),
     [
-        (
-            "MemcpyH2D",
-            "kind_src:pageable kind_dst:device size:64 dest:0 async:1",
-            "host_to_device",
-            64,
-        ),
         ("MemcpyD2H", "size:4 dest:1 async:1", "device_to_host", 4),
         ("MemcpyP2P", "num_bytes:16", "peer_to_peer", 16),
         ("Memcpy HtoD (Pageable -> Device)", "", "host_to_device", None),

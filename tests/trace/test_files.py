@@ -37,8 +37,6 @@ def log_directory(tmp_path: Path) -> Path:
     [
         (".", BOTH),
         ("train", BOTH),
-        ("train/plugins", BOTH),
-        ("train/plugins/profile", BOTH),
         (f"train/plugins/profile/{NEW}", BOTH),
         (f"train/plugins/profile/{OLD}", [f"{OLD}/a.xplane.pb"]),
     ],

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipediag.trace.device_events import NOT_FOUND, LaunchCalls, device_events, launch_calls
+from pipediag.trace.device_events import LaunchCalls
 from pipediag.trace.events import Line, TraceEvents
 from pipediag.trace.gaps import DeviceGaps, HostCauses, divide_gaps, explain_gaps, host_causes
 from pipediag.trace.intervals import EMPTY, Intervals, normalise
@@ -232,14 +232,6 @@ def test_doing_is_the_shortest_event_that_covers_half(gaps: Spans, steps: list[i
     assert doing(gaps, line) == [min(found)[2] if found else None for found in half]
 
 
-def test_markers_of_steps_say_nothing() -> None:
-    builder = TraceBuilder()
-    written = builder.host().line("python")
-    written.event("pipediag_step", 0, 100, step_num=0).event("ProfilerStep#3", 0, 90)
-    [line] = events_of(builder).host_lines
-    assert doing([(10, 20)], line) == [None]
-
-
 def test_where_the_launching_thread_shows_nothing_the_training_thread_does(tmp_path: Path) -> None:
     profile = CudaProfile()
     profile.steps(0, 300)
@@ -251,17 +243,3 @@ def test_where_the_launching_thread_shows_nothing_the_training_thread_does(tmp_p
     profile.kernel((200, 220), launch=(192, 195), line=other)
     [device] = profile.devices(tmp_path)
     assert names_of(device.gaps)[:2] == ["save", "model/einsum:Einsum"]
-
-
-def test_a_kernel_knows_the_call_that_launched_it() -> None:
-    builder = TraceBuilder()
-    host = builder.host().line("python")
-    host.event("cuLaunchKernel", 0, 5, correlation_id=7)
-    host.event("cuLaunchKernel", 40, 45, correlation_id=9)
-    stream = builder.plane("/device:GPU:0").line("Stream #13(Kernel)", 13)
-    stream.event("k", 10, 20, correlation_id=7)
-    stream.event("k", 50, 60, correlation_id=9)
-    stream.event("k", 80, 90)
-    events = events_of(builder)
-    device = device_events(events.accelerators[0])
-    assert launch_calls(events).of(device).tolist() == [0, 1, NOT_FOUND]

@@ -10,7 +10,7 @@ import pytest
 from pipediag.trace import ON_TPU
 from pipediag.trace.classes import STEP_CLASSES
 from pipediag.trace.summary import TraceSummary, read_hosts, summarise, summarise_events
-from tests.trace.builder import TraceBuilder, add_events, graph_call, main_causes, marked_steps
+from tests.trace.builder import TraceBuilder, add_events, main_causes, marked_steps
 
 RECORDED = Path(__file__).parent / "data" / "fit.xplane.pb.gz"
 
@@ -75,16 +75,6 @@ def test_the_input_gaps_of_a_real_fit_are_the_slow_maps(summary: TraceSummary) -
     assert {device.gaps.iterators[device.gaps.iterator_ids[gap]] for gap in longest} == {
         ("Root::MapAndBatch::Map", ("decode",))
     }
-
-
-def test_what_a_profile_lacks_is_said(tmp_path: Path) -> None:
-    builder = TraceBuilder()
-    add_events(builder.host().line("python"), graph_call(5, 95))
-    summary = summarise(builder.save(tmp_path))
-    assert summary.steps is None
-    assert summary.window_ns == (5, 95)
-    assert (summary.iterators, summary.devices) == ((), ())
-    assert summary.steps_missing is not None
 
 
 def test_what_the_host_hands_to_replicas_is_not_counted_beside_what_they_ask_for(
