@@ -46,12 +46,9 @@ from tests.rules.sessions import (
     ("model", "policy"),
     [
         ("NVIDIA H100 80GB HBM3, compute capability 9.0", "mixed_bfloat16"),
-        ("compute capability 8.6", "mixed_bfloat16"),
         ("Tesla V100-SXM2-32GB, compute capability 7.0", "mixed_float16"),
         ("NVIDIA GeForce GTX 1660 Ti, compute capability 7.5", "none"),
-        ("Tesla P100-PCIE-16GB, compute capability 6.0", "none"),
         ("NVIDIA H200", None),
-        (None, None),
         ("compute capability 9.4", None),
     ],
 )
@@ -204,7 +201,6 @@ PAUSE = gap("python", 25.0, step=7, doing="saving.py:80 save")
         "input": (INPUT_GAP, [gpu({"input": 30.0})], "fail"),
         "input of a CPU": (INPUT_GAP, [cpu({"input": 30.0})], "fail"),
         "a GPU before a CPU": (INPUT_GAP, [cpu({"input": 80.0}), gpu({"input": 2.0})], "pass"),
-        "no device for input": (INPUT_GAP, [], "pass"),
         "launches": (LAUNCH_BOUND, [late()], "fail"),
         "launches behind input": (
             LAUNCH_BOUND,
@@ -214,12 +210,6 @@ PAUSE = gap("python", 25.0, step=7, doing="saving.py:80 save")
         "launches of a CPU": (LAUNCH_BOUND, [cpu({"launch": 60.0})], "pass"),
         "launches in short gaps": (LAUNCH_BOUND, [IN_SHORT_GAPS], "inconclusive"),
         "read-backs": (SYNC_POINT, [gpu({"sync": 20.0})], "fail"),
-        "read-backs behind input": (
-            SYNC_POINT,
-            [gpu({"sync": 20.0, "input": 20.0})],
-            "informative",
-        ),
-        "read-backs of a CPU": (SYNC_POINT, [cpu({"sync": 20.0})], "pass"),
         "Python": (PYTHON_GAP, [LOGGING], "fail"),
         "Python before a CPU": (
             PYTHON_GAP,
@@ -241,8 +231,6 @@ def test_a_profile_s_devices(rule: Rule, devices: list[DeviceActivity], status: 
         # A device that does nothing else predicts nothing.
         (INPUT_GAP, gpu({"input": 100.0}), None),
         (LAUNCH_BOUND, late(), 1.667),
-        (SYNC_POINT, gpu({"sync": 20.0}), 1.25),
-        (PYTHON_GAP, LOGGING, 1.667),
     ],
 )
 def test_the_bound_is_the_span_without_that_idle_time(

@@ -130,20 +130,16 @@ test_a_map_of_short_calls_is_moved_behind_the_batch = decides(
         "keeps up": (rows(cheap(), **keeps_up()), "pass"),
         "takes the step's CPUs": (rows(cheap(), **keeps_up(), **BESIDE), ("informative", MOVED)),
         "takes little of them": (rows(cheap(), **keeps_up(), **LITTLE), "pass"),
-        "decodes lines": (rows(cheap({"DecodeCSV": 1, **HASHES})), ("fail", MOVED)),
         "fills a table": (rows(cheap(function=looking_up(LookupTableInsertV2=1))), "pass"),
-        "calls Python": (rows(cheap(function=looking_up(EagerPyFunc=1))), "pass"),
         "of a shape": (rows(cheap({"EnsureShape": 1, **HASHES})), ("fail", MOVED)),
         "filter between": (rows(cheap(), make_operation("f", "filter")), ("fail", ALONE)),
         "filter that broadcasts": (rows(cheap(), filtered()), ("fail", APART)),
-        "filter that reduces": (rows(cheap(), filtered({"All": 1})), ("fail", APART)),
         "little behind it": (rows(cheap(), second_map(0.1), filtered()), ("fail", ALONE)),
         "filter with a product": (rows(cheap(), filtered({"MatMul": 1})), ("fail", ALONE)),
         "may not broadcast, filter": (rows(cheap({"Cumsum": 1}), filtered()), "pass"),
         "a constant label, filter": (rows(cheap(function=LABELS), filtered()), "pass"),
         "parses, filter": (rows(cheap({"ParseExampleV2": 1}), filtered()), ("fail", APART)),
         "known length": (ending(replace(batch(256), cardinality=9)), "pass"),
-        "known before": (rows(cheap(cardinality=9), filtered()), "pass"),
         "errors left out behind a filter": (
             rows(cheap(), filtered(), make_operation("i", "ignore_errors")),
             "pass",
@@ -154,15 +150,7 @@ test_a_map_of_short_calls_is_moved_behind_the_batch = decides(
             ("fail", APART),
         ),
         "lengths that vary": (rows(cheap(function=varying()), filtered()), "pass"),
-        "and their cut": (
-            rows(cheap(function=varying(StridedSlice=1)), filtered()),
-            ("fail", APART),
-        ),
         "lengths that vary, and no filter": (rows(cheap(function=varying())), ("fail", MOVED)),
-        "dense, and no filter": (
-            rows(cheap({"ParseExampleV2": 1, "SparseToDense": 1})),
-            ("fail", MOVED),
-        ),
         "endless": (ending(replace(batch(256), cardinality=-1)), ("fail", APART)),
         "of batches": (session_of(source(), batch(256), cheap(elements=1.0)), "pass"),
     },
@@ -272,7 +260,6 @@ BOTH = (Move("map", "batch"), Move("second", "map"))
 @pytest.mark.parametrize(
     ("maps", "first_changes", "second_changes"),
     [
-        ((cheap(), second()), BOTH, None),
         ((cheap(function=looking_up()), second()), BOTH, None),
         ((cheap({"ParseExampleV2": 1, **HASHES}), second()), BOTH, None),
         (
@@ -405,7 +392,6 @@ test_which_maps_are_given_more_calls = decides(
         "few threads": (session_with(PARALLEL), ("fail", MANY)),
         "enough threads": (session_with(PARALLEL, pipeline=THREADS), "pass"),
         "keeps up": (session_with(a_map(**SLEEPS), **keeps_up()), "pass"),
-        "no map": (session_with(), "pass"),
     },
 )
 
