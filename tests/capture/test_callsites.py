@@ -32,7 +32,6 @@ SITE = "/opt/python/lib/python3.11/site-packages"
     ("filename", "package"),
     [
         (f"{SITE}/keras/src/trainers/trainer.py", "keras"),
-        (f"{SITE}/six.py", "six"),
         ("/usr/lib/python3/dist-packages/tensorflow/a.py", "tensorflow"),
         ("/home/me/keras/train.py", None),
         ("/home/me/site-packages", None),
@@ -46,7 +45,6 @@ def test_package_of_an_installed_file(filename: str, package: str | None) -> Non
     ("filename", "users"),
     [
         ("/home/me/train.py", True),
-        ("relative/train.py", True),
         (f"{SITE}/somebodys_models/data.py", True),
         (f"{SITE}/tensorflow/python/a.py", False),
         (f"{SITE}/tf_keras/src/a.py", False),

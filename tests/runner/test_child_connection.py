@@ -18,7 +18,6 @@ import pytest
 from pipediag.runner.child_connection import (
     AWAITED_AFTER_S,
     IDLE_S,
-    LONGEST_IN_JOB_S,
     LONGEST_S,
     Ask,
     Lookout,
@@ -205,9 +204,7 @@ def test_messages_are_read_whole_and_in_order_without_waiting() -> None:
     os.close(reading)
 
 
-@pytest.mark.parametrize(
-    ("writes", "longest_s"), [(True, LONGEST_S), (True, LONGEST_IN_JOB_S), (False, IDLE_S)]
-)
+@pytest.mark.parametrize(("writes", "longest_s"), [(True, LONGEST_S), (False, IDLE_S)])
 def test_one_that_writes_while_it_is_stopped_is_waited_for(writes: bool, longest_s: float) -> None:
     now = began = 100.0
     limit_s = longest_s if writes else LONGEST_S

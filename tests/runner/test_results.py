@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -94,24 +95,32 @@ def test_a_run_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.Mo
     assert runs == [("fast", native_runs.TIMEOUT_S), ("slow", native_runs.TIMEOUT_S)]
 
 
+def two_versions(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, see: Callable[[NativeRun], dict[str, Any]]
+) -> tuple[NativeRun, NativeRun]:
+    """The old version and the new one, each run of which has seen that beside `ROWS`."""
+
+    def wall_s(run: NativeRun, _env: Any, _timeout_s: float | None) -> float:
+        found = {"rows": ROWS, "problem": None, "losses": [], **see(run)}
+        Path(run.command[-2]).write_text(json.dumps(found), encoding="utf-8")
+        return 1.0
+
+    monkeypatch.setattr(native_runs, "wall_s", wall_s)
+    command = ("start", "native", str(folder))
+    return NativeRun("old", command, folder), NativeRun("new", command, folder)
+
+
 def test_two_versions_are_compared_beside_another_seed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ran: list[tuple[str, str]] = []
 
-    def wall_s(run: NativeRun, _env: Any, _timeout_s: float | None) -> float:
+    def see(run: NativeRun) -> dict[str, Any]:
         seed = run.command[-3]
         ran.append((run.name, seed))
-        losses = [3.0, 2.0, 1.0] if seed == ran[0][1] else [3.1, 1.9, 1.1]
-        Path(run.command[-2]).write_text(
-            json.dumps({"rows": ROWS, "problem": None, "losses": losses}), encoding="utf-8"
-        )
-        return 1.0
+        return {"losses": [3.0, 2.0, 1.0] if seed == ran[0][1] else [3.1, 1.9, 1.1]}
 
-    monkeypatch.setattr(native_runs, "wall_s", wall_s)
-    command = ("start", "native", str(tmp_path))
-    old, new = (NativeRun(name, command, tmp_path) for name in ("old", "new"))
-    batches, losses = compared(old, new)
+    batches, losses = compared(*two_versions(tmp_path, monkeypatch, see))
     assert (batches.found, losses.found) == ("equal", "equal")
     assert sorted(name for name, _ in ran) == ["new", "old", "old"]
     assert len(set(ran)) == 3
@@ -123,17 +132,12 @@ def test_batches_that_differ_from_run_to_run_say_nothing_of_a_change(
 ) -> None:
     ran: list[str] = []
 
-    def wall_s(run: NativeRun, _env: Any, _timeout_s: float | None) -> float:
+    def see(run: NativeRun) -> dict[str, Any]:
         ran.append(run.name)
         draw = float(len(ran)) if by_chance or run.name == "new" else 0.0
-        rows = [["a", draw], ["b", draw]]
-        Path(run.command[-2]).write_text(json.dumps({"rows": rows, "problem": None, "losses": []}))
-        return 1.0
+        return {"rows": [["a", draw], ["b", draw]]}
 
-    monkeypatch.setattr(native_runs, "wall_s", wall_s)
-    command = ("start", "native", str(tmp_path))
-    old, new = (NativeRun(name, command, tmp_path) for name in ("old", "new"))
-    assert compared(old, new)[0].found == found
+    assert compared(*two_versions(tmp_path, monkeypatch, see))[0].found == found
     assert ran.count("old") == 3
 
 
@@ -150,16 +154,8 @@ def test_losses_that_differ_as_much_from_run_to_run_say_nothing_of_a_change(
 ) -> None:
     """Of a script with a seed of its own, two runs may by chance be much alike."""
     by_run = iter((0.0, of_new, 0.1, repeated))
-
-    def wall_s(run: NativeRun, _env: Any, _timeout_s: float | None) -> float:
-        seen = {"rows": ROWS, "problem": None, "losses": [3.0 + next(by_run)]}
-        Path(run.command[-2]).write_text(json.dumps(seen))
-        return 1.0
-
-    monkeypatch.setattr(native_runs, "wall_s", wall_s)
-    command = ("start", "native", str(tmp_path))
-    old, new = (NativeRun(name, command, tmp_path) for name in ("old", "new"))
-    batches, losses = compared(old, new)
+    both = two_versions(tmp_path, monkeypatch, lambda _: {"losses": [3.0 + next(by_run)]})
+    batches, losses = compared(*both)
     assert (batches.found, losses.found) == ("equal", found)
 
 

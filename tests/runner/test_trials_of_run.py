@@ -168,14 +168,12 @@ def test_epochs_whose_waits_are_too_long_name_the_budget_that_they_need(
 @pytest.mark.parametrize(
     ("each_s", "more_to_come", "evaluation_s", "part_s"),
     [
-        (10.0, False, None, 120.0),
         (10.0, True, None, 120.0),
         (10.0, True, 1.0, 90.0),
         (13.0, True, 1.0, 120.0),
         (13.0, True, 99.0, 45.0),
         (5.0, True, None, 61.8),
         (1.0, True, None, 60.0),
-        (1.0, True, 1.0, 45.0),
         (20.0, True, None, 60.0),
     ],
 )

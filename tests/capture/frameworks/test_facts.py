@@ -223,7 +223,6 @@ def adapted(**facts: Any) -> FrameType:
         ({"batch_size": lambda: 16}, 16),
         ({"batch_size": None, "py_dataset": SimpleNamespace(batch_size=8)}, 8),
         ({"_first_batches": [({"a": np.zeros((4, 2))}, np.zeros(4))]}, 4),
-        ({"_first_batches": []}, None),
         ({"py_dataset": object()}, None),
     ],
 )
@@ -248,10 +247,8 @@ def owner(*variables: tuple[tuple[int, ...], Any]) -> Any:
     ("dtype", "size"),
     [
         (SimpleNamespace(size=4), 4),
-        ("float32", 4),
         ("bfloat16", 2),
         ("float8_e4m3fn", 1),
-        ("bool", 1),
     ],
 )
 def test_types_as_keras_names_them(dtype: Any, size: int) -> None:

@@ -67,7 +67,6 @@ def test_tensorflow_datasets_is_named_by_the_function_that_the_script_called(
     ("file", "helper"),
     [
         (f"{TFDS}/reader.py", True),
-        (f"{SITE}/tensorflow_datasets/__init__.py", True),
         (f"{SITE}/tensorflow_hub/module.py", False),
         (f"{SITE}/keras/src/utils/image_dataset_utils.py", True),
         (f"{SITE}/keras/src/trainers/trainer.py", False),

@@ -112,7 +112,6 @@ def test_a_new_epoch_goes_on_with_the_variant_and_the_former_one_gets_its_own_it
         (ValueError("\n the first line\nand more"), "It failed with ValueError: the first line"),
         (ValueError(), "It failed with ValueError"),
         (OutOfRangeError(), "The data came to its end: its source can't be read a second time."),
-        (StopIteration(), "The data came to its end: its source can't be read a second time."),
     ],
 )
 def test_a_variant_that_can_not_be_made_is_refused_and_the_parent_asks_on(
