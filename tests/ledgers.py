@@ -27,7 +27,7 @@ def make_run(*parts: RunPart, whole_s: float = WHOLE_S, **overrides: Any) -> Run
     steps_s = max(0.0, whole_s - sum(part.seconds for part in parts))
     steps = make_part("steps", steps_s, file=SCRIPT, line=20, loop_id="loop_0", count=1000)
     rows = [
-        part.model_copy(update={"percent": 100.0 * part.seconds / whole_s})
+        part.but(percent=100.0 * part.seconds / whole_s)
         for part in (*parts, steps)
         if part.seconds > 0.0
     ]

@@ -65,7 +65,7 @@ def test_a_named_configuration_wins(here: Path) -> None:
 
 
 def named(session: Session, script: str) -> Session:
-    return session.model_copy(update={"script": make_script(path=script)})
+    return session.but(script=make_script(path=script))
 
 
 def test_several_scripts_show_all_values_and_the_worst_decides(here: Path) -> None:

@@ -79,7 +79,7 @@ def test_names_the_calls_whose_pipelines_get_the_change_unmeasured(script: Path)
     script.write_text(text, encoding="utf-8")
     made = session(script, Insert("map", "cache"))
     op = make_operation("map", "map", file=str(script), line=2)
-    made = made.model_copy(update={"pipeline": make_pipeline(ops=[op], bottleneck_op_id=None)})
+    made = made.but(pipeline=make_pipeline(ops=[op], bottleneck_op_id=None))
     result = fix(save_session(with_patches(made, LATER), script.parent))
     assert "+    return read(x).map(abs).cache()" in result.output
     assert (
@@ -280,11 +280,11 @@ def test_a_session_whose_patch_says_something_else_is_not_applied(script: Path) 
 def costly(script: Path, change: Change | None = None, *, beside: bool = False) -> Path:
     """Parallel calls make the run longer; the others, where there are any, do not."""
     made = session(script, change or PARALLEL, speedup=0.8)
-    longer = made.findings[0].model_copy(update={"rule": "too-costly"})
+    longer = made.findings[0].but(rule="too-costly")
     helps = session(script, Insert("map", "cache")).findings[0]
-    helps = helps.model_copy(update={"edit": replace(helps.edit, id="other"), "rule": "helps"})
+    helps = helps.but(edit=replace(helps.edit, id="other"), rule="helps")
     findings = [longer, helps] if beside else [longer]
-    made = with_patches(made.model_copy(update={"findings": findings}), LATER)
+    made = with_patches(made.but(findings=findings), LATER)
     return save_session(made, script.parent)
 
 
@@ -358,7 +358,7 @@ def test_verifies_by_running_both(
     ran = Script(
         path="trainer.train", args=[], module=True, directory=str(project), outcome="stopped"
     )
-    made = with_patches(made.model_copy(update={"script": ran}), LATER)
+    made = with_patches(made.but(script=ran), LATER)
     before = sorted(project.rglob("*"))
     monkeypatch.chdir(elsewhere)
     result = fix(save_session(made, tmp_path), "--verify", "--rounds", "2")
@@ -419,11 +419,11 @@ def test_a_promise_for_1000_steps_is_checked_for_the_whole_run(
     """All that the session saw comes once, so nothing of this run gets any faster."""
     made = session(script, PARALLEL, speedup=20.0)
     (finding,) = made.findings
-    gain = finding.for_run.model_copy(update={"scope": "1000_steps"})
+    gain = finding.for_run.but(scope="1000_steps")
     once = RunSpan(part="startup", start_ms=0.0, duration_ms=3600e3)
     ledger = Run(scope="1000_steps", total_s=3600.0, pipediag_s=0.0, parts=[], spans=[once])
-    findings = [finding.model_copy(update={"for_run": gain})]
-    made = with_patches(made.model_copy(update={"findings": findings, "run": ledger}), LATER)
+    findings = [finding.but(for_run=gain)]
+    made = with_patches(made.but(findings=findings, run=ledger), LATER)
     result = verified(monkeypatch, save_session(made, script.parent), UNSURE)
     assert "for 1,000 steps" in result.stderr
     assert "took longer than all of it does now" in result.stderr
@@ -576,11 +576,9 @@ def test_gains_of_a_loop_and_of_an_evaluation_are_promised_together(
     made = session(script, PARALLEL)
     (first,) = made.findings
     gain = make_gain(10 / 7, 10.0, ci95=None)
-    other = first.model_copy(
-        update={"part": part, "line": line, "for_run": gain, "edit": Edit("other", "other", ())}
-    )
+    other = first.but(part=part, line=line, for_run=gain, edit=Edit("other", "other", ()))
     patch = Patch(edits=["edit", "other"], diff="--- a\n")
-    made = made.model_copy(update={"findings": [first, other], "patch": patch})
+    made = made.but(findings=[first, other], patch=patch)
     found = promised(made)
     assert (found and found.speedup) == (speedup and pytest.approx(speedup))
     told = [name for name, *_ in sections.answer(made)]

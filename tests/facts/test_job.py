@@ -102,9 +102,7 @@ def test_nobody_is_waited_for(sessions: list[Session]) -> None:
 
 
 def test_workers_that_are_not_there_or_were_not_measured_are_named() -> None:
-    unmeasured = waits(1, size=4).model_copy(
-        update={"breakdown": None, "breakdown_missing": "It was killed."}
-    )
+    unmeasured = waits(1, size=4).but(breakdown=None, breakdown_missing="It was killed.")
     job: Job = job_of([waits(0, size=4), unmeasured])
     assert (job.missing, job.unmeasured) == (2, {"worker-1": "It was killed."})
 
@@ -118,10 +116,10 @@ def test_sessions_of_no_job_are_refused() -> None:
 
 def test_a_worker_that_evaluates_alone_is_named() -> None:
     evaluates = make_run(parts=[make_part("steps", 12.0), make_part("evaluation", 8.0)])
-    alone = waits(0).model_copy(update={"run": evaluates})
-    job = job_of([alone, waits(1).model_copy(update={"run": make_run()})])
+    alone = waits(0).but(run=evaluates)
+    job = job_of([alone, waits(1).but(run=make_run())])
     assert job.evaluates_alone.worker.name == "worker-0"
-    assert job_of([alone, waits(1).model_copy(update={"run": evaluates})]).evaluates_alone is None
+    assert job_of([alone, waits(1).but(run=evaluates)]).evaluates_alone is None
 
 
 @pytest.mark.parametrize(("batches", "uneven"), [((100, 104), None), ((100, 40), (40, 100))])
@@ -129,7 +127,7 @@ def test_uneven_shards_are_named(batches: tuple[int, int], uneven: tuple[int, in
     sessions = []
     for rank, count in enumerate(batches):
         ops = [replace(one, cardinality=count) for one in make_pipeline_ops()]
-        sessions.append(waits(rank).model_copy(update={"pipeline": make_pipeline(ops=ops)}))
+        sessions.append(waits(rank).but(pipeline=make_pipeline(ops=ops)))
     assert job_of(sessions).uneven_batches == uneven
 
 
@@ -138,7 +136,7 @@ def with_ops(rank: int, *kinds: str) -> Session:
         make_operation(f"op{n}", kind, parent_ids=[f"op{n - 1}"] if n else [])
         for n, kind in enumerate(kinds)
     ]
-    return waits(rank).model_copy(update={"pipeline": make_pipeline(ops=ops)})
+    return waits(rank).but(pipeline=make_pipeline(ops=ops))
 
 
 @pytest.mark.parametrize(

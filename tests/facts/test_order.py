@@ -57,9 +57,7 @@ FINDINGS = st.lists(
 
 
 def _numbered(finding: Finding, index: int) -> Finding:
-    return finding.model_copy(
-        update={"title": f"Title {index}", "advice": f"{index}.", "edit": make_edit(f"edit{index}")}
-    )
+    return finding.but(title=f"Title {index}", advice=f"{index}.", edit=make_edit(f"edit{index}"))
 
 
 def made(rule: str, **overrides: Any) -> Finding:
@@ -146,12 +144,12 @@ def test_confirmed_by_measured_gain_then_untried_by_severity_and_by_what_is_know
 
 def test_gains_that_cannot_be_told_apart_are_ordered_alike_in_every_run() -> None:
     def confirmed(rule: str, low: float, high: float, **overrides: Any) -> Finding:
-        trial = tried("confirmed", (low + high) / 2).model_copy(update={"ci95": (low, high)})
+        trial = tried("confirmed", (low + high) / 2).but(ci95=(low, high))
         return made(rule, status="fail", trial=trial, **overrides)
 
     unconditional = confirmed("parallel-map", 2.8, 3.4)
     conditional = confirmed("missing-cache", 2.9, 3.6, condition="if the map is the same")
-    informing = confirmed("host-overhead", 3.0, 3.5).model_copy(update={"status": "informative"})
+    informing = confirmed("host-overhead", 3.0, 3.5).but(status="informative")
     larger = confirmed("small-batch", 3.7, 4.0)
 
     twice = confirmed("missing-cache", 12.0, 13.0, condition="if the map is the same")
@@ -164,7 +162,7 @@ def test_gains_that_cannot_be_told_apart_are_ordered_alike_in_every_run() -> Non
     assert rules_of(ordered) == ["small-batch", "parallel-map", "missing-cache", "host-overhead"]
 
     edit = make_edit("parallel-map:map")
-    left_out = unconditional.model_copy(update={"edit": edit})
+    left_out = unconditional.but(edit=edit)
     ordered = in_order([conditional, left_out], dropped={edit.id})
     assert [one.rule for one in ordered] == ["missing-cache", "parallel-map"]
 
@@ -177,7 +175,7 @@ def test_a_small_gain_that_no_trial_confirmed_is_nothing_to_do_first() -> None:
     assert [finding.rule for finding in session.findings] == ["small"]
     assert session.verdict.next_steps == []
     assert steps_of([small]) == ["small"]
-    seen = small.model_copy(update={"trial": tried("confirmed", 2.0)})
+    seen = small.but(trial=tried("confirmed", 2.0))
     assert concluded(mild(run=run), [seen]).verdict.next_steps == ["small"]
 
 
@@ -202,8 +200,8 @@ def test_a_confirmed_gain_of_a_part_and_advice_on_an_evaluation(
 ) -> None:
     run = make_run(make_part("evaluation", evaluation_s), make_part("steps", 20.0))
     session = make_session(run=run)
-    verdict = session.verdict.model_copy(update={"where": where})
-    session = session.model_copy(update={"verdict": verdict})
+    verdict = session.verdict.but(where=where)
+    session = session.but(verdict=verdict)
     seen = made("host-overhead", part=of, trial=tried("confirmed", 1.3))
     advised = made(
         "costly-evaluation", part="evaluation", for_run=gain_at_most(run, 0.8 * evaluation_s)

@@ -77,7 +77,7 @@ def test_a_pause_that_was_seen_is_no_part_of_the_rest() -> None:
     loop = session.diagnosed_loop()
     row = make_part("epoch_end", 5.0, what=PAUSE, file=SCRIPT, line=20, loop_id=loop.id)
     run = make_run(make_part("startup", 20.0), row, epochs_planned=20)
-    pauses = pauses_of_run(session.model_copy(update={"run": run}))
+    pauses = pauses_of_run(session.but(run=run))
     assert (pauses.life_s, pauses.rest_s) == (pytest.approx(3.75), pytest.approx(95.0))
 
 
@@ -121,12 +121,12 @@ def test_a_promise_is_as_unsure_as_it_is_how_many_iterators_pause() -> None:
     found = make_finding(part="steps", edit=edit, trial=trial, for_run=gain)
     given = {"findings": [found], "patch": Patch(edits=["calls"], diff="--- a\n")}
 
-    assert promised(trained(epochs=1).model_copy(update=given)).ci95 == (1.9, 2.1)
+    assert promised(trained(epochs=1).but(**given)).ci95 == (1.9, 2.1)
     no_pauses = replace(edit, changes=(SetOptions({"autotune.enabled": False}),))
-    without = {**given, "findings": [found.model_copy(update={"edit": no_pauses})]}
-    assert promised(trained().model_copy(update=without)).ci95 == (1.9, 2.1)
+    without = {**given, "findings": [found.but(edit=no_pauses)]}
+    assert promised(trained().but(**without)).ci95 == (1.9, 2.1)
     # 20 pauses of up to 1.36 s now, and of 0.7 s after epochs of 2 s.
-    promise = promised(trained().model_copy(update=given))
+    promise = promised(trained().but(**given))
     assert promise.speedup == 2.0
     assert promise.ci95 == pytest.approx((1.55, 2.55), abs=0.01)
 

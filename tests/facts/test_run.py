@@ -59,8 +59,8 @@ def test_a_part_is_where_only_if_clear_of_the_steps(least: float, part: str) -> 
     starts = factories.make_part("epoch_start", 40.0)
     steps = factories.make_part("steps", 30.0)
     parts = [
-        starts.model_copy(update={"ci95_percent": (least, 60.0)}),
-        steps.model_copy(update={"ci95_percent": (28.0, 32.0)}),
+        starts.but(ci95_percent=(least, 60.0)),
+        steps.but(ci95_percent=(28.0, 32.0)),
         factories.make_part("startup", 30.0),
     ]
 
@@ -106,7 +106,7 @@ def in_the_first_epoch(
         in_the_first_epoch(fill_ms=None),
         in_the_first_epoch(count=1),
         in_the_first_epoch(scope="epoch"),
-        in_the_first_epoch().model_copy(update={"run": None}),
+        in_the_first_epoch().but(run=None),
     ],
 )
 def test_of_other_first_waits_nothing_follows(session: Session) -> None:
@@ -165,7 +165,6 @@ def test_an_evaluation_without_steady_steps_takes_what_was_seen_of_it(
 
 def test_what_is_called_in_each_training_step_shortens_the_step() -> None:
     session = make_session()
-    assert session.steps is not None
     own_ms = session.steps.mean_ms / 2.0
     timed = Prediction("train.py", 8, 16, own_ms=[own_ms], calls=100)
     loop = make_loop(role="training", steps=100)

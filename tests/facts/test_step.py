@@ -59,7 +59,7 @@ def on(
     backend: str, *, computed: float = 0.0, interval: tuple[float, float] = (1.0, 3.0)
 ) -> Session:
     shares = make_breakdown(input_wait=2.0, device_compute=computed)
-    wait = shares["input_wait"].model_copy(update={"ci95_percent": interval})
+    wait = shares["input_wait"].but(ci95_percent=interval)
     environment = make_environment(keras_backend=backend)
     return make_session(environment=environment, breakdown={**shares, "input_wait": wait})
 
@@ -69,7 +69,7 @@ def on(
     [
         (on("torch"), True),
         (on("tensorflow"), False),
-        (on("torch").model_copy(update={"breakdown": None}), False),
+        (on("torch").but(breakdown=None), False),
         # More steps tell more where the input wait may be anything.
         (on("torch", interval=(3.0, 9.0)), True),
         (on("torch", interval=(3.0, 30.0)), False),

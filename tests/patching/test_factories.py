@@ -1129,7 +1129,7 @@ def test_an_evaluation_s_maps_that_a_loop_adds_are_not_cached_one_by_one() -> No
     maps = [op(text, "map", ".map(step", id=f"map{n}") for n in range(3)]
     read = make_loop(id="loop_1", role="validation", pipeline=make_pipeline(ops=chained(*maps)))
     trained = replace(session.loops[0], planned_rounds=1)
-    session = session.model_copy(update={"loops": [trained, read], "run": make_run()})
+    session = session.but(loops=[trained, read], run=make_run())
     edit = Edit("cache", "a cache", (Insert("map2", "cache", {}),), loop_id="loop_1")
     made, _ = make_patch(session, [edit], lambda _: text.encode())
     assert "A loop makes several" in made.left_out[0].reason
@@ -1144,7 +1144,7 @@ def test_a_caller_in_a_loop_fills_a_cache_for_nothing_where_a_fit_keeps_its_own(
     text = f"{FACTORY}model.fit(data(True))\nfor part in parts:\n    model.predict(data(part))\n"
     session = session_of(text, op(text, "map"), keras={"epochs": epochs})
     loop = replace(session.loops[0], planned_rounds=rounds)
-    session = session.model_copy(update={"loops": [loop], "run": make_run()})
+    session = session.but(loops=[loop], run=make_run())
     made, _ = make_patch(session, [Edit("cache", "a cache", CACHE)], lambda _: text.encode())
     assert (made.left_out == []) is written
 
@@ -1171,7 +1171,7 @@ def test_data_that_a_fold_makes_is_cached_for_the_epochs_of_its_fit(
 ) -> None:
     session = session_of(text, op(text, "map"), keras={"epochs": epochs})
     loop = replace(session.loops[0], planned_rounds=rounds)
-    session = session.model_copy(update={"loops": [loop], "run": make_run()})
+    session = session.but(loops=[loop], run=make_run())
     made, _ = make_patch(session, [Edit("cache", "a cache", CACHE)], lambda _: text.encode())
     assert (made.left_out == []) is (anew is not None)
     monkeypatch.setattr(workspace, "current_file", lambda _: text.encode())
@@ -1186,7 +1186,7 @@ def test_a_cache_in_a_factory_is_one_of_the_evaluation_too() -> None:
     validation = make_loop(
         id="loop_1", role="validation", pipeline=make_pipeline(ops=chained(*ops))
     )
-    session = session.model_copy(update={"loops": [*session.loops, validation]})
+    session = session.but(loops=[*session.loops, validation])
     edits = [
         Edit("cache", "a cache", CACHE),
         Edit("evaluation", "a cache", (Insert("batch", "cache", {}),), loop_id="loop_1"),

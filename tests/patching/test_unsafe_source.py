@@ -310,7 +310,6 @@ def test_a_file_without_a_last_line_end_gets_none_within_a_line() -> None:
     text = HEAD + "ds = ds.map(f)"
     made, after = patch(text, map_in(text), CACHE)
     assert after == HEAD + "ds = ds.map(f)\nds = ds.cache()"
-    assert made.diff is not None
     assert made.diff.count("\\ No newline at end of file\n") == 2
 
 
@@ -342,8 +341,8 @@ def test_a_model_is_compiled_otherwise_where_it_was_compiled(
     builder: str, script: str, right: bool
 ) -> None:
     keras = {"compile_file": "/work/model.py", "compile_line": 6}
-    session = session_of(script, keras=keras).model_copy(
-        update={"script": Script(path=SCRIPT, args=[], outcome="stopped")}
+    session = session_of(script, keras=keras).but(
+        script=Script(path=SCRIPT, args=[], outcome="stopped")
     )
     contents = {SCRIPT: script.encode(), "/work/model.py": builder.encode()}
     made, after = make_patch(session, [Edit("edit", "an edit", (STEPS,))], contents.__getitem__)
@@ -374,9 +373,7 @@ CALLED_ONCE = "import data\nfirst = data.make(x, True)\n"
 
 def of_a_module(script: str, change: Change, module: str = MODULE, **others: str) -> Patch:
     ops = [op(module, kind, file="/work/data.py") for kind in ("map", "batch")]
-    session = session_of(module, *ops).model_copy(
-        update={"script": Script(path=SCRIPT, args=[], outcome="stopped")}
-    )
+    session = session_of(module, *ops).but(script=Script(path=SCRIPT, args=[], outcome="stopped"))
     contents = {SCRIPT: script.encode(), "/work/data.py": module.encode()}
     contents |= {f"/work/{name}.py": text.encode() for name, text in others.items()}
     made, _ = make_patch(session, [Edit("edit", "an edit", (change,))], contents.__getitem__)

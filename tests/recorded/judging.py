@@ -37,8 +37,8 @@ def recorded_session(path: Path) -> Session:
 
 def judged_anew(recorded: Session) -> Session:
     """Return the session with verdict and findings by the rules of today."""
-    decided = recorded.model_copy(update={"findings": []})
-    decided = decided.model_copy(update={"verdict": decide(decided)})
+    decided = recorded.but(findings=[])
+    decided = decided.but(verdict=decide(decided))
     draft = concluded(decided, run_rules(decided))
     loop = draft.diagnosed_loop()
     if loop is None or recorded.trials is None:

@@ -111,7 +111,7 @@ def enormous() -> Session:
             op_id=f"map_{index}",
             status="fail" if index % 2 else "pass",
             edit=dataclasses.replace(trial_sessions.PARALLEL, id=f"rule-{index}", label=endless),
-            trial=TRIALS[index % len(TRIALS)].model_copy(update={"caveats": [endless]}),
+            trial=TRIALS[index % len(TRIALS)].but(caveats=[endless]),
         )
         for index in range(120)
     ]
@@ -122,7 +122,7 @@ def enormous() -> Session:
         for part in RUN_PARTS
         for index in range(40)
     ]
-    kernels = [devices.make_gpu().kernels[0].model_copy(update={"name": unbroken})] * 20
+    kernels = [devices.make_gpu().kernels[0].but(name=unbroken)] * 20
     gaps = [devices.make_gap(start_ms=float(index), doing=unbroken) for index in range(500)]
     return factories.make_session(
         run=factories.make_run(parts=parts),

@@ -237,7 +237,7 @@ def test_no_command_would_end_otherwise(made: Session) -> None:
 
 def test_an_analysis_that_a_program_called_is_made_by_no_command() -> None:
     called = run_of("notebook.py", call="analyze")
-    patched = called.model_copy(update={"patch": Patch(diff="-a\n+b\n")})
+    patched = called.but(patch=Patch(diff="-a\n+b\n"))
     assert next_command(called, Path("saved")) is None
     assert next_command(patched, None) is None
     _, found = next_command(patched, Path("saved"))

@@ -124,7 +124,7 @@ def test_it_fits_every_window_fetches_nothing_and_logs_nothing(
 def test_the_first_screen_holds_the_answer_and_the_page_is_three(
     driver: Any, tmp_path: Path, make: Callable[[], Session]
 ) -> None:
-    session = make().model_copy(update={"run": factories.make_run()})
+    session = make().but(run=factories.make_run())
     show(driver, write(session, tmp_path), width=1280, height=800)
     bottom, height = driver.execute_script(
         "return [document.querySelector('.verdict').getBoundingClientRect().bottom, "

@@ -133,8 +133,8 @@ def of_class(element: Element, tag: str, name: str) -> list[Element]:
 
 
 def sourced(session: Session, **overrides: Any) -> Session:
-    verdict = session.verdict.model_copy(update={"source": SOURCE})
-    return session.model_copy(update={"verdict": verdict, **overrides})
+    verdict = session.verdict.but(source=SOURCE)
+    return session.but(verdict=verdict, **overrides)
 
 
 def test_all_five_are_answered_beside_the_verdict() -> None:
@@ -165,8 +165,8 @@ def test_the_python_behind_the_operation_is_shown() -> None:
         pipeline=records.make_pipeline(ops=[op], bottleneck_op_id="map_0"),
         host=factories.make_host(hot_python=[hot]),
     )
-    verdict = session.verdict.model_copy(update={"python_source": behind})
-    top = head(session.model_copy(update={"verdict": verdict}))
+    verdict = session.verdict.but(python_source=behind)
+    top = head(session.but(verdict=verdict))
     (line,) = [one for one in of_class(top, "span", "meant") if "sleep" in one.words()]
     assert "76\xa0%" in line.words()
     assert "Its Python code /p/data.py:20" in words(top)

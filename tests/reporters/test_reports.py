@@ -75,7 +75,7 @@ def headings(text: str) -> list[str]:
 
 def test_it_says_what_an_issue_would_be_asked_for() -> None:
     session = trial_sessions.everything_tried()
-    text = written(session.model_copy(update={"run": factories.make_run()}))
+    text = written(session.but(run=factories.make_run()))
     assert headings(text)[0].startswith("pipediag: Input-bound")
     assert headings(text)[1:] == [
         "Where the run's time goes",
@@ -160,11 +160,11 @@ def test_what_the_patch_holds_or_is_about_results_gets_none(file: Path) -> None:
 )
 def test_why_there_is_no_patch(file: Path, trial: Trial, why: str) -> None:
     finding = make_finding("missing-cache", edit=Edit("cache:op", "a cache", ()), trial=trial)
-    session = session_of(file, finding).model_copy(update={"trials_missing": "It had no loop."})
+    session = session_of(file, finding).but(trials_missing="It had no loop.")
     (brief,) = briefs(session)
     assert why in brief.no_patch
     assert "--with" not in brief.no_patch
-    written = finding.model_copy(update={"patch": Patch(edits=["cache:op"], diff="--- a\n")})
+    written = finding.but(patch=Patch(edits=["cache:op"], diff="--- a\n"))
     (brief,) = briefs(session_of(file, written))
     assert "--with missing-cache" in brief.no_patch
 

@@ -70,7 +70,7 @@ def test_missing_is_an_empty_cell_truth_is_spelled_and_whole_numbers_are_whole()
 def test_a_finding_has_its_edit_its_trial_and_its_gain_for_the_run() -> None:
     gain = make_gain(1.25, 20.0, ci95=(1.2, 1.3))
     [first, *others] = trial_sessions.everything_tried().findings
-    first = first.model_copy(update={"for_run": gain})
+    first = first.but(for_run=gain)
     frame = table(factories.make_session(findings=[first, *others]), "findings").set_index("rule")
     tried = frame.loc["parallel-map"]
     assert tried["edit_id"] == "parallel-map:map_0"

@@ -49,16 +49,16 @@ def many() -> TraceReport:
     )
     host = devices.make_trace_host(path="/very" * 60, warnings=[endless])
     return devices.make_report(
-        hosts=[host.model_copy(update={"host": f"host{i}"}) for i in range(12)],
+        hosts=[host.but(host=f"host{i}") for i in range(12)],
         unread=[UnreadFile(path="1.pb", reason=f"1.pb is damaged. {endless}")] * 9,
-        devices=[gpu.model_copy(update={"name": f"GPU:{i}"}) for i in range(40)],
+        devices=[gpu.but(name=f"GPU:{i}") for i in range(40)],
         findings=[factories.make_finding(title=endless, advice=endless)] * 20,
     )
 
 
 def hostile() -> TraceReport:
     gap = devices.make_gap(file=HOSTILE, iterator=f"[bold]{HOSTILE}", doing=HOSTILE)
-    kernel = devices.make_gpu().kernels[0].model_copy(update={"name": f"[red]{HOSTILE}[/red]"})
+    kernel = devices.make_gpu().kernels[0].but(name=f"[red]{HOSTILE}[/red]")
     return devices.make_report(
         hosts=[devices.make_trace_host(path=HOSTILE, warnings=[HOSTILE])],
         devices=[devices.make_gpu(name=HOSTILE, model=HOSTILE, gaps=[gap], kernels=[kernel])],

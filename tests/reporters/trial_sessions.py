@@ -141,15 +141,13 @@ def everything_tried() -> Session:
 
 def pipeline_only() -> Session:
     """The loop could not be kept, so only the pipeline was measured with and without the edit."""
-    trial = CONFIRMED.model_copy(
-        update={
-            "consumer": "pipeline alone",
-            "speedup": 4.16,
-            "ci95": (4.16, 4.16),
-            "basis": "pipeline",
-            "pipeline_speedup": 14.0,
-            "pipeline_ci95": (11.2, 18.9),
-        }
+    trial = CONFIRMED.but(
+        consumer="pipeline alone",
+        speedup=4.16,
+        ci95=(4.16, 4.16),
+        basis="pipeline",
+        pipeline_speedup=14.0,
+        pipeline_ci95=(11.2, 18.9),
     )
     return factories.make_session(
         findings=[factories.make_finding(edit=PARALLEL, trial=trial)],
@@ -194,8 +192,8 @@ def patched() -> Session:
     )
     patches = [Patch(edits=[PARALLEL.id], diff=DIFF), by_hand]
     findings = [
-        finding.model_copy(update={"patch": patches[index]}) if index < len(patches) else finding
+        finding.but(patch=patches[index]) if index < len(patches) else finding
         for index, finding in enumerate(session.findings)
     ]
     together = Patch(edits=[PARALLEL.id, CACHE.id], diff=DIFF)
-    return session.model_copy(update={"findings": findings, "patch": together})
+    return session.but(findings=findings, patch=together)

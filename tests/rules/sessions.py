@@ -72,7 +72,7 @@ def keeps_up() -> dict[str, Any]:
 def straddles() -> dict[str, Any]:
     """Overrides for a run whose input wait is 5 to 7 %, with 4.5 % in its interval."""
     breakdown = make_breakdown(input_wait=6.0, device_compute=90.0)
-    share = breakdown["input_wait"].model_copy(update={"ci95_percent": (4.5, 7.5)})
+    share = breakdown["input_wait"].but(ci95_percent=(4.5, 7.5))
     return {"breakdown": {**breakdown, "input_wait": share}}
 
 

@@ -153,7 +153,6 @@ def test_a_generator_that_fills_a_shuffle_is_waited_for_by_first_batches() -> No
     # Nine tenths of 16.05 s, of 20.05 s in all.
     gain = 20.05 / (20.05 - 0.9 * 16.05)
     assert finding.evidence["at_most_if_the_same_ratio"] == pytest.approx(gain, rel=0.01)
-    assert finding.edit is not None
     assert finding.edit.whole_epoch
     assert only(MISSING_CACHE, filled_by_a_generator(0.01)).edit is None
 
@@ -193,7 +192,7 @@ def with_epoch_ends(session: Session, ends: int, **loop: Any) -> Session:
     diagnosed = session.diagnosed_loop()
     assert diagnosed is not None
     loops = [replace(diagnosed, epoch_ends=ends, steps=300, batch_size=32, **loop)]
-    return session.model_copy(update={"loops": loops})
+    return session.but(loops=loops)
 
 
 def test_an_epoch_that_was_seen_says_how_many_elements_files_hold() -> None:
@@ -214,7 +213,6 @@ def test_only_what_a_filter_passes_is_kept() -> None:
     session = with_epoch_ends(from_files(passes), 2)
     finding = only(MISSING_CACHE, session)
     assert finding.op_id == "filter"
-    assert finding.edit is not None
     assert finding.edit.changes == (Insert("filter", "cache", {"elements": ANY}),)
 
 

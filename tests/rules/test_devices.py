@@ -123,7 +123,7 @@ def test_batches_go_to_the_device_by_the_name_that_tensorflow_has_for_it(
     """TensorFlow counts the GPUs that `set_visible_devices` leaves, and the driver all."""
     devices = [Device(name=f"/device:GPU:{number}", kind="GPU") for number in logical]
     session = session_on(
-        copying().model_copy(update={"name": "GPU:1"}),
+        copying().but(name="GPU:1"),
         environment=make_environment(devices=devices),
     )
     expected = (Insert("batch_0", "prefetch_to_device", {"device": device}),)
@@ -213,7 +213,7 @@ PAUSE = gap("python", 25.0, step=7, doing="saving.py:80 save")
         "Python": (PYTHON_GAP, [LOGGING], "fail"),
         "Python before a CPU": (
             PYTHON_GAP,
-            [cpu({"python": 40.0}).model_copy(update={"gaps": STEPS})],
+            [cpu({"python": 40.0}).but(gaps=STEPS)],
             "fail",
         ),
         "one pause": (PYTHON_GAP, [gpu({"python": 40.0}, gaps=[*STEPS[:3], PAUSE])], "informative"),

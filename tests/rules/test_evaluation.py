@@ -108,7 +108,6 @@ def test_functions_that_take_most_of_a_loop_that_evaluates(
     lines: list[CallbackLine], found: tuple[str, int, float] | None
 ) -> None:
     session = of_loop(20)
-    assert session.run is not None
     called = Prediction(file="train.py", line=50, rows=8)
     updated = {"run": session.run.but(callback_lines=lines), "predictions": [called]}
     named = [one for one in run(COSTLY_EVALUATION, session.but(**updated)) if one.line != 48]
@@ -230,7 +229,6 @@ def test_a_cache_of_what_is_made_anew_each_time(
 def test_a_cache_is_for_the_evaluation_alone_and_filled_by_the_first() -> None:
     (data,) = data_of()
     assert saved_s(data) == pytest.approx(40.0 * 0.8 * 0.95)
-    assert data.edit is not None
     assert (data.edit.id, data.edit.loop_id) == ("costly-evaluation:v3", "loop_1")
     assert data_of(count=1) == []
 
@@ -301,7 +299,6 @@ def test_a_map_that_tensorflow_keeps_serial_is_tried_in_parallel(
         calls = data_of(decoding(stateful=True, graph_ops=graph_ops), **row)[-1]
         assert (calls.status, calls.line, calls.effect_on_results) == ("fail", 31, effect)
         assert changes(calls) == (SetParameters("v2", {"num_parallel_calls": AUTOTUNE}),)
-        assert calls.edit is not None
         assert calls.edit.loop_id == "loop_1"
         # Of 40 s, 80 % are waits, which as many calls as there are CPUs divide.
         assert saved_s(calls) == pytest.approx(40.0 * 0.8 / 2)
@@ -373,7 +370,6 @@ def test_a_model_that_is_called_eagerly_gains_what_its_calls_save_of_a_step() ->
     assert tried.trial.state == "confirmed"
     assert tried.trial.speedup == pytest.approx(12.0 / 4.0, rel=0.02)
     gain = gain_for_run(session, tried)
-    assert gain is not None
     assert gain.after_s == pytest.approx(20.0 + 40.0 / 3.0, rel=0.02)
 
 
@@ -387,7 +383,6 @@ def test_each_object_of_a_line_is_traced(timed: dict[str, Any], traces: int) -> 
     tried = with_prediction_trial(session, only(EAGER_EVALUATION, session))
     assert tried.trial.once_s == pytest.approx(0.5 * traces)
     gain = gain_for_run(session, tried)
-    assert gain is not None
     assert gain.after_s == pytest.approx(20.0 + 40.0 / 3.0 + 0.5 * traces, rel=0.02)
 
 
@@ -409,7 +404,6 @@ def test_calls_of_a_model_between_epochs_gain_what_they_save_of_their_ends() -> 
         assert finding.part == "epoch_end"
         tried = with_prediction_trial(session, finding)
         gain = gain_for_run(session, tried)
-        assert gain is not None
         assert gain.after_s == pytest.approx(after_s, rel=0.02)
 
 

@@ -210,7 +210,6 @@ def test_what_batching_buys_is_bounded_and_batches_must_come_out_equal() -> None
     assert finding.evidence["call_us"] == pytest.approx(19.53)
     assert finding.evidence["wait_not_counted_ms"] == pytest.approx(7 - 0.2 - 5)
     assert changes(finding) == MOVED
-    assert finding.edit is not None
     assert finding.edit.check == "equal"
 
 
@@ -366,7 +365,6 @@ def test_maps_of_one_line_are_weighed_and_changed_together() -> None:
 def test_a_serial_map_that_fills_a_shuffle_is_tried_in_whole_epochs() -> None:
     finding = only(PARALLEL_MAP, filling(a_map(LOOKUP)))
     assert (finding.status, finding.part, changes(finding)) == ("fail", "epoch_start", TUNED)
-    assert finding.edit is not None
     assert finding.edit.whole_epoch
 
 
@@ -429,7 +427,7 @@ def after(
     """The ways of a function, 16 calls first where it sleeps, with what their trials showed."""
     session = session_with(a_map(graph_ops, **python))
     findings = [
-        finding.model_copy(update={"trial": trial(state, speedup)})
+        finding.but(trial=trial(state, speedup))
         for finding, (state, speedup) in zip(run(PARALLEL_MAP, session), trials, strict=True)
     ]
     return session, findings
@@ -469,9 +467,7 @@ ROW_BY_ROW = PYTHON_EACH_ROW.finding("fail", op=a_map(), edit=Edit(EACH_ROW, "mo
         "open": (after(("inconclusive", 1.1), ("refuted", 0.97)),),
         "no Python": (after(("refuted", 1.0), ("refuted", 0.97), graph_ops=LOOKUP),),
         "processes do not help either": (after(*[("refuted", 1.0)] * 3, python=LONG),),
-        "for each row": (
-            (session_with(a_map()), [ROW_BY_ROW.model_copy(update={"trial": REFUTED})]),
-        ),
+        "for each row": ((session_with(a_map()), [ROW_BY_ROW.but(trial=REFUTED)]),),
     },
     "tried",
 )
@@ -483,6 +479,6 @@ def test_what_is_open_or_needs_no_processes_stays_as_it_is(
 
 def test_a_way_that_was_tried_takes_the_place_of_one_that_was_not() -> None:
     session, (open_, other) = after(("inconclusive", 1.1), ("refuted", 0.97))
-    untried = other.model_copy(update={"trial": NOT_TRIED})
+    untried = other.but(trial=NOT_TRIED)
     assert settled(session, [open_, untried]) == [open_]
     assert settled(session, [untried]) == [untried]

@@ -65,7 +65,7 @@ test_layers_that_prepare_inputs = decides(
         "several": (prepared(WORDS, DAYS, CODES, DEEP), "informative"),
         "arithmetic alone": (prepared(SCALED), "pass"),
         "behind others": (prepared(DEEP), "informative"),
-        "no pipeline": (prepared(WORDS).model_copy(update={"pipeline": None}), "informative"),
+        "no pipeline": (prepared(WORDS).but(pipeline=None), "informative"),
         "input first": (prepared(WORDS, breakdown=make_breakdown()), "informative"),
         "much of the step": (prepared(WORDS, text_work=SPLITS), "fail"),
         "own code": (prepared(text_work=SPLITS, **OWN_CODE), "fail"),
@@ -129,10 +129,9 @@ def unpadded(spec: str | None = "TensorSpec(shape=(64, 200))", **overrides: Any)
 
 def zipped(session: Session) -> Session:
     """The session with its batches zipped with others."""
-    assert session.pipeline is not None
     ops = [*session.pipeline.ops, make_operation("zip", "zip", parent_ids=["padded"])]
-    pipeline = session.pipeline.model_copy(update={"ops": ops})
-    return session.model_copy(update={"pipeline": pipeline})
+    pipeline = session.pipeline.but(ops=ops)
+    return session.but(pipeline=pipeline)
 
 
 LONG_ROWS: dict[str, Any] = {"mask_zero": False, "lookups": 1, "per_batch": 6_400}
@@ -188,10 +187,9 @@ def test_batches_that_are_padded_to_one_length(session: Session, status: str) ->
 def test_batches_of_several_lengths_are_tried_without_xla() -> None:
     session = padded(FIXED, zeros=62.0)
     loop = make_loop(element_spec=FIXED, keras=make_keras(jit_compile=True))
-    compiled = session.model_copy(update={"loops": [loop]})
+    compiled = session.but(loops=[loop])
     for one in run(PADDING, compiled):
         assert SetModel({"jit_compile": False}) in (changes(one) or ())
-        assert one.edit is not None
         assert "without XLA" in one.edit.label
 
 
@@ -200,8 +198,6 @@ def test_inputs_of_one_length_are_cut_apart_before_they_are_cut_alike() -> None:
     apart, alike, _ = run(PADDING, padded(pair, zeros=62.0))
     assert changes(apart) == (Insert("padded", "cut_padding", {"together": False}),)
     assert changes(alike) == CUT_PADDED
-    assert apart.edit is not None
-    assert alike.edit is not None
     assert alike.edit.instead_of == apart.edit.id
 
 
@@ -213,7 +209,7 @@ def test_targets_for_each_place_of_a_row_are_cut_with_it() -> None:
 def test_nothing_is_said_of_what_a_layer_pads_until_it_is_in_the_pipeline() -> None:
     session = padded(zeros=62.0)
     loop = make_loop(element_spec=VARYING, keras=make_keras(input_layers=[WORDS]))
-    moved = session.model_copy(update={"loops": [loop]})
+    moved = session.but(loops=[loop])
     assert only(PADDING, moved).status == "pass"
     assert only(PREPROCESSING_IN_MODEL, moved).status == "informative"
 

@@ -155,9 +155,8 @@ def test_a_callback_that_computes_may_go_as_a_whole(
     lines: list[CallbackLine], rewritten: bool
 ) -> None:
     session = ended(callback(40.0, "Saves"))
-    assert session.run is not None
-    run = session.run.model_copy(update={"callback_lines": lines})
-    finding = only(SLOW_EPOCH_END, session.model_copy(update={"run": run}))
+    run = session.run.but(callback_lines=lines)
+    finding = only(SLOW_EPOCH_END, session.but(run=run))
     assert finding.status == "fail"
     assert saved_s(finding) == pytest.approx(40.0 if rewritten else 32.0)
 
@@ -263,7 +262,7 @@ def reader(**parameters: Any) -> Operation:
 
 
 ARRAY = make_operation("slices", "from_tensor_slices", made_by_framework=True)
-OF_KERAS = waits(40.0, ARRAY).model_copy(update={"pipeline": session_of(ARRAY).pipeline})
+OF_KERAS = waits(40.0, ARRAY).but(pipeline=session_of(ARRAY).pipeline)
 SMALLER = (SetParameters("shuffle", {"buffer_size": 500}),)
 
 
@@ -314,12 +313,10 @@ def with_epochs(steps_ms: Sequence[float] = (), held_mb: Sequence[float] = ()) -
     ]
     sample = make_host_samples()[0]
     samples: list[HostSample] = [
-        sample.model_copy(
-            update={"at_ms": 1e3 * n, "rss_bytes": int(mb * 2**20), "available_bytes": 12 * GIB}
-        )
+        sample.but(at_ms=1e3 * n, rss_bytes=int(mb * 2**20), available_bytes=12 * GIB)
         for n, mb in enumerate(held_mb)
     ]
-    ledger = make_run().model_copy(update={"whole_epochs": seen})
+    ledger = make_run().but(whole_epochs=seen)
     return make_session(run=ledger, host_samples=samples)
 
 

@@ -61,10 +61,9 @@ def nested(
     )
     values = {"self_ms_per_step": None, "inside_function_of": "outer", "parameters": {}}
     session = session_of(make_operation("files", "list_files"), opens, batch(), host=host)
-    assert session.pipeline is not None
     ops = [*session.pipeline.ops, reader(**{**values, **of_reader}), *inner]
-    pipeline = session.pipeline.model_copy(update={"ops": ops})
-    return session.model_copy(update={"pipeline": pipeline})
+    pipeline = session.pipeline.but(ops=ops)
+    return session.but(pipeline=pipeline)
 
 
 def interleaved(files: int) -> object:
@@ -92,7 +91,7 @@ test_files_read_in_turn = decides(
         "keeps up": (NO_WAIT, "pass"),
         "flat_map": (nested("flat_map"), interleaved(2)),
         "flat_map on 64 CPUs": (
-            nested("flat_map", host=COLD.model_copy(update={"cores_allowed": 64.0})),
+            nested("flat_map", host=COLD.but(cores_allowed=64.0)),
             interleaved(16),
         ),
         "flat_map that maps": (
@@ -177,9 +176,8 @@ HEADER = make_operation("header", "skip", inside_function_of="outer", parent_ids
 
 def followed(session: Session, kind: str) -> Session:
     """The session with another operation at the end of its pipeline."""
-    assert session.pipeline is not None
     ops = [*session.pipeline.ops, make_operation("last", kind, parent_ids=["batch"])]
-    return session.model_copy(update={"pipeline": session.pipeline.model_copy(update={"ops": ops})})
+    return session.but(pipeline=session.pipeline.but(ops=ops))
 
 
 @pytest.mark.parametrize(

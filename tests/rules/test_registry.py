@@ -172,7 +172,7 @@ def yielded(first: Finding, second: Finding) -> Finding:
 
 def test_what_yields_stays_where_it_was_and_only_informs() -> None:
     informs = {"status": "informative", "severity": "info", "needs_first": "host-overhead"}
-    assert yielded(FIRST, SECOND) == SECOND.model_copy(update=informs)
+    assert yielded(FIRST, SECOND) == SECOND.but(**informs)
     assert yielded(HOST_OVERHEAD.finding("informative", "A few."), SECOND) == SECOND
     passed = LAUNCH_BOUND.finding("pass")
     assert yielded(FIRST, passed) == passed
@@ -183,7 +183,7 @@ def test_it_fails_again_where_a_trial_refuted_what_it_yielded_to(
     state: TrialState, fails: bool
 ) -> None:
     waits = yielded(FIRST, SECOND)
-    tried = FIRST.model_copy(update={"trial": Trial(state=state, reason=None)})
+    tried = FIRST.but(trial=Trial(state=state, reason=None))
     found = reinstated([tried, waits])[1]
     assert found == (SECOND if fails else waits)
 
@@ -272,7 +272,7 @@ def test_less_input_leaves_the_rest_of_the_step(
 
 
 def failed(**overrides: Any) -> Finding:
-    return HOST_OVERHEAD.finding("fail", "Do it.").model_copy(update=overrides)
+    return HOST_OVERHEAD.finding("fail", "Do it.").but(**overrides)
 
 
 PYTHON = make_session(breakdown=make_breakdown(off=0.0, dispatch=20.0, python=30.0))
@@ -307,12 +307,12 @@ def test_a_bound_rests_on_the_upper_ends_of_what_was_measured() -> None:
     """As in a run whose ceiling was 7.33x (4.63 to 12.5x) and in which 9.36x were measured."""
     ceiling = Ceiling(speedup_if_input_free=7.33, ci95=(4.63, 12.5), next_bottleneck=None)
     shares = make_breakdown(off=0.0, input_wait=86.4, device_compute=13.6)
-    wide = shares["input_wait"].model_copy(update={"ci95_percent": (78.4, 92.0)})
+    wide = shares["input_wait"].but(ci95_percent=(78.4, 92.0))
     session = wait_of(8.64, ceiling=ceiling, breakdown={**shares, "input_wait": wide})
     op = make_operation("m", latency_ms_per_step=8.64)
     assert limited(session, failed(), ["input_wait"]).speedup_at_most == 12.5
     assert (parallel(session, op, 16.0, on_cpu=False) or 0.0) > 9.36
-    overhead = shares["device_compute"].model_copy(update={"ci95_percent": (10.0, 20.0)})
+    overhead = shares["device_compute"].but(ci95_percent=(10.0, 20.0))
     computing = make_session(breakdown={**shares, "device_compute": overhead})
     found = limited(computing, failed(), ["device_compute"])
     assert found.speedup_at_most == pytest.approx(100 / 80, abs=0.001)

@@ -103,7 +103,7 @@ test_what_starting_each_step_costs = decides(
 def batched(size: int, dispatch: float, python: float = 0.0, wait: float = 0.0) -> Session:
     session = started(dispatch, python, wait, steps=make_steps(batch_size=size))
     pipeline = session_of(source(), batch(size)).pipeline
-    return session.model_copy(update={"pipeline": pipeline})
+    return session.but(pipeline=pipeline)
 
 
 def larger(size: int) -> object:

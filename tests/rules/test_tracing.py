@@ -179,13 +179,13 @@ def test_a_function_that_is_made_anew_needs_fewer_traces(first_traces: int, stat
         kind="eager", keras=None, step_functions=["train.py:7 make.<locals>.train_step"]
     )
     session = session_of(source(), loops=[loop], run=make_run(compiled(60.0, 3, **OWN)))
-    session = session.model_copy(update={"steps": make_steps(trace_count=first_traces)})
+    session = session.but(steps=make_steps(trace_count=first_traces))
     assert only(REPEATED_COMPILE, session).status == status
 
 
 def test_retraces_in_the_steps_are_told_by_the_rule_on_them() -> None:
     session = session_with(compiled(40.0, **OWN))
-    session = session.model_copy(update={"steps": make_steps(retraces=40)})
+    session = session.but(steps=make_steps(retraces=40))
     finding = next(f for f in run_rules(session) if f.title == REPEATED_COMPILE.title)
     assert (finding.status, finding.needs_first) == ("informative", "retracing")
 
@@ -216,6 +216,6 @@ def test_an_array_that_is_written_into_a_graph() -> None:
 def test_the_error_that_ended_a_script_is_explained() -> None:
     session = make_session()
     refusal = "ValueError: Cannot create a tensor proto whose content is larger than 2GB."
-    script = session.script.model_copy(update={"detail": refusal, "outcome": "raised"})
-    finding = only(GRAPH_CONSTANTS, session.model_copy(update={"script": script}))
+    script = session.script.but(detail=refusal, outcome="raised")
+    finding = only(GRAPH_CONSTANTS, session.but(script=script))
     assert (finding.status, finding.severity) == ("fail", "error")

@@ -183,7 +183,6 @@ def test_a_cache_of_data_that_is_made_for_each_fit_is_known(
     pipeline = make_pipeline(ops=[op], bottleneck_op_id=None)
     edit = Edit("cache", "a cache", (Insert("map", "cache", {}),))
     found = _in_each_round(make_session(loops=[loop], pipeline=pipeline), make_finding(edit=edit))
-    assert found.edit is not None
     assert found.edit.each_round is each_round
 
 
@@ -203,8 +202,8 @@ def named(rule: str, **overrides: Any) -> Any:
 @pytest.mark.parametrize(
     ("found", "condition", "effect"),
     [
-        (trial("confirmed", 2.0).model_copy(update={"same_elements": 640}), None, "same results"),
-        (trial("confirmed", 2.0).model_copy(update={"same_elements": 9}), "if so", "not known"),
+        (trial("confirmed", 2.0).but(same_elements=640), None, "same results"),
+        (trial("confirmed", 2.0).but(same_elements=9), "if so", "not known"),
         (
             Trial(state="not_tried", reason=f"{PASSES_DIFFER}: in element 3."),
             "if so",
@@ -225,7 +224,7 @@ def test_what_two_passes_showed_of_a_cache_decides_its_condition(
 
 def test_elements_that_are_the_same_do_not_show_that_all_of_them_fit_in_memory() -> None:
     cache = named("cache", condition=also("if so", "all of its data fits"))
-    found = trial("confirmed", 2.0).model_copy(update={"same_elements": 640})
+    found = trial("confirmed", 2.0).but(same_elements=640)
     concluded = with_trials(make_session(findings=[cache]), tried(cache=found), "Not reached.")
     assert [one.condition for one in concluded.findings] == [also(None, "all of its data fits")]
 

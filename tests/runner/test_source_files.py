@@ -74,11 +74,8 @@ def test_the_python_that_the_operation_calls_comes_with_its_lines(tmp_path: Path
         function=make_function(graph_ops={"PyFunc": 1}),
     )
     hot = HotLine(file=str(helper), line=2, function="f", percent=70.0, thread="source")
-    made = session(tmp_path / "train.py").model_copy(
-        update={
-            "pipeline": make_pipeline(ops=[op], bottleneck_op_id="map_0"),
-            "host": make_host(hot_python=[hot]),
-        }
+    made = session(tmp_path / "train.py").but(
+        pipeline=make_pipeline(ops=[op], bottleneck_op_id="map_0"), host=make_host(hot_python=[hot])
     )
     found = with_excerpt(made, LATER).verdict
     assert found.source is not None

@@ -169,14 +169,12 @@ def test_without_profiler_steps_a_wait_for_the_loader_is_input(tmp_path: Path) -
     [device] = summary.devices
     assert main_causes(device) == ["input"] * 4
     assert device.gaps.by_cause()["input"] == 4 * 70_000
-    assert summary.steps is not None
     assert summary.steps.windows[:, 0].tolist() == [93_000, 193_000, 293_000, 393_000]
     assert summary.steps.column("input_wait").tolist() == [70_000] * 4
 
 
 def test_without_an_optimizer_a_step_begins_where_a_batch_is_asked_for(tmp_path: Path) -> None:
     summary = summarise_events(loop(range(0, 500, 100), optimizer=False).events(tmp_path))
-    assert summary.steps is not None
     assert summary.steps.windows.tolist() == [
         [start, start + 100_000] for start in range(0, 400_000, 100_000)
     ]

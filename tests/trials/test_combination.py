@@ -127,7 +127,7 @@ def test_a_condition_that_was_seen_to_hold_is_none(
     edits = made("ab")
     condition = "if the data is the same"
     condition = also(condition, further) if further else condition
-    edits[0] = edits[0].model_copy(update={"condition": condition})
+    edits[0] = edits[0].but(condition=condition)
     executor = FakeExecutor({"a": 5.0, "b": 2.0}, same_elements={"a": same})
     outcome = try_edits(executor, edits, 120.0)
     assert outcome.trials["a"].same_elements == same
@@ -166,7 +166,7 @@ def test_what_waits_for_the_users_decision_is_tried_before_what_gains_less() -> 
     assert ids(
         make_finding("much", 4.0),
         make_finding("little", 1.1),
-        cache.model_copy(update={"evidence": {"at_most_if_the_same_ratio": 3.0}}),
+        cache.but(evidence={"at_most_if_the_same_ratio": 3.0}),
         make_finding("unknown", 1.0, status="informative"),
     ) == ["much", "cache", "little", "unknown"]
 

@@ -57,7 +57,7 @@ def test_ten_waits_have_to_fit_into_half_of_the_budget(wait_ms: float, tried: bo
     long = waiting(wait_ms, keras=make_keras(epochs=12, steps_per_epoch=1205))
     findings = [make_finding(make_edit("cache", whole_epoch=True))]
     assert epoch_to_try(long, 60.0) is None, "no edit is about the start of an epoch"
-    session = long.model_copy(update={"findings": findings})
+    session = long.but(findings=findings)
     assert (epoch_to_try(session, 60.0) is not None) is tried
 
 
@@ -77,7 +77,7 @@ def test_whole_epochs_leave_time_for_three_edits_unless_the_best_is_about_long_w
     long = waiting(wait_ms, keras=make_keras(epochs=12, steps_per_epoch=300))
     listed = [make_edit(f"edit{number}", whole_epoch=of_epochs) for number in range(edits)]
     findings = [make_finding(one) for one in listed]
-    session = long.model_copy(update={"findings": findings})
+    session = long.but(findings=findings)
     assert (epoch_to_try(session, 40.0) is not None) is tried
 
 
@@ -88,12 +88,12 @@ def test_to_make_its_iterator_is_a_part_of_an_epochs_start() -> None:
     session = waiting(6.0)
 
     assert epoch_to_try(session, 60.0) is None
-    assert epoch_to_try(session.model_copy(update={"run": make_run(made, waits)}), 60.0) == 640.0
+    assert epoch_to_try(session.but(run=make_run(made, waits)), 60.0) == 640.0
 
 
 def test_where_no_end_of_an_epoch_was_seen_its_start_tells() -> None:
     unseen = make_loop(keras=make_keras(epochs=12, steps_per_epoch=20))
-    session = waiting().model_copy(update={"loops": [unseen]})
+    session = waiting().but(loops=[unseen])
     assert epoch_to_try(session, 60.0) == 640.0
 
 
@@ -103,9 +103,8 @@ def test_an_own_loops_epoch_is_as_long_as_the_first_one_that_ended(
 ) -> None:
     """What the ledger counts as seen may be a little less than that one epoch."""
     session = waiting(kind="eager", keras=None, steps=20, epoch_steps=epoch_steps)
-    assert session.run is not None
-    run = session.run.model_copy(update={"epochs_seen": 0.98})
-    assert epoch_to_try(session.model_copy(update={"run": run}), 60.0) == examples
+    run = session.run.but(epochs_seen=0.98)
+    assert epoch_to_try(session.but(run=run), 60.0) == examples
 
 
 @pytest.mark.parametrize(
@@ -166,10 +165,9 @@ def test_an_edit_that_only_shortens_the_wait_is_confirmed_over_epochs() -> None:
 def test_an_edit_of_the_model_that_could_gain_most_is_compared_in_blocks_of_steps(
     wait_ms: float, given: dict[str, Any], behind: bool
 ) -> None:
-    model = make_finding(make_edit("model", changes=MODEL_CHANGE), 2.0).model_copy(update=given)
+    model = make_finding(make_edit("model", changes=MODEL_CHANGE), 2.0).but(**given)
     findings = [model, make_finding(make_edit("cache", whole_epoch=True), 1.5)]
-    epoch = epoch_worth_trying(waiting(wait_ms).model_copy(update={"findings": findings}))
-    assert epoch is not None
+    epoch = epoch_worth_trying(waiting(wait_ms).but(findings=findings))
     assert (epoch.behind is not None) is behind
 
 

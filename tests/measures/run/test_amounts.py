@@ -172,7 +172,6 @@ def steady(spans: list[Span], *windows: RecordedWindow, **of_loop: Any) -> Proje
 
 def steady_ms(spans: list[Span], *windows: RecordedWindow) -> float:
     step = steady(spans, *windows)
-    assert step is not None
     return step.ns / MS
 
 
@@ -207,13 +206,11 @@ def test_few_steps_or_none_are_as_uncertain_as_what_comes_once(
     spans: list[Span], windows: list[RecordedWindow], ms: float
 ) -> None:
     found = steady(spans, *windows, batches_per_call=2, elapsed_ns=600 * MS, steps=100)
-    assert found is not None
     assert found.ns == pytest.approx(ms * MS)
     assert found == in_doubt(found.ns, 1)
 
 
 def test_five_steps_have_the_limits_of_their_scatter_and_no_step_has_none() -> None:
     five = steady([], baseline(10, 10, 10, 10, 10))
-    assert five is not None
     assert five.limits_ns == (five.ns, five.ns)
     assert steady([], elapsed_ns=0, steps=0) is None
