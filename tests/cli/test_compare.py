@@ -155,10 +155,6 @@ def swinging(_name: str, count: int) -> Session:
     return run_of(10.0 if count % 2 else 30.0)
 
 
-def cut(outcome: str) -> Session:
-    return run_of(script=Script(path="train.py", args=[], outcome=outcome))  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize(
     ("measured", "status"),
     [
@@ -210,7 +206,8 @@ def test_who_ends_a_run_ends_all_and_what_was_measured_is_kept(
     versions: Path, measuring: Any, outcome: str
 ) -> None:
     def measured(name: str, count: int) -> Session | int:
-        return cut(outcome) if count == 4 else swinging(name, count)
+        script = Script(path="train.py", args=[], outcome=outcome)  # type: ignore[arg-type]
+        return run_of(script=script) if count == 4 else swinging(name, count)
 
     measuring(measured)
     result = compare("old", "new", "--", "train.py")

@@ -17,10 +17,6 @@ from pipediag.session.store import load_session
 from tests.probe import Behaviour, environment, run
 
 
-def _pipediag(directory: Path, *arguments: str) -> Behaviour:
-    return run([sys.executable, "-m", "pipediag", *arguments], directory)
-
-
 def _status(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     monkeypatch.setattr(sys, "argv", ["pipediag", *arguments])
     with pytest.raises(SystemExit) as ending:
@@ -66,7 +62,7 @@ def test_help_imports_nothing_heavy(arguments: str) -> None:
     ],
 )
 def test_wrong_use_ends_with_2(arguments: tuple[str, ...], tmp_path: Path) -> None:
-    seen = _pipediag(tmp_path, *arguments)
+    seen = run([*PIPEDIAG, *arguments], tmp_path)
 
     assert seen.status == ExitStatus.USAGE
     assert seen.stdout == ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.comparison.quantities import only_in
 from pipediag.errors import ExitStatus
 from pipediag.gate.baseline import compare_with_baseline
 from pipediag.gate.config import GateConfig
@@ -72,19 +71,6 @@ def test_ledgers_of_another_scope_are_not_held_together() -> None:
         "inconclusive",
         "The ledgers cover different spans: epoch and run.",
     )
-
-
-def test_findings_come_and_go() -> None:
-    base = run_of(findings=[make_finding("missing-cache"), make_finding(line=12)])
-    head = run_of(
-        findings=[
-            make_finding(line=12),
-            make_finding("random-map", line=30),
-            make_finding("retracing", status="pass"),
-        ]
-    )
-    assert [(one.rule, one.line) for one in only_in(head, base)] == [("random-map", 30)]
-    assert [one.rule for one in only_in(base, head)] == ["missing-cache"]
 
 
 def test_the_operation_that_grew_most_is_named_once_and_new_findings_are_reported() -> None:

@@ -164,12 +164,8 @@ def write_pyproject(folder: Path, table: str) -> Path:
     return path
 
 
-def load(folder: Path, table: str) -> GateConfig:
-    return load_config(write_pyproject(folder, table), RULES)
-
-
 def test_every_key_is_read(tmp_path: Path) -> None:
-    config = load(
+    path = write_pyproject(
         tmp_path,
         """
         [tool.pipediag]
@@ -187,7 +183,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         missing-cache = "error"
         """,
     )
-    assert config == GateConfig(
+    assert load_config(path, RULES) == GateConfig(
         max_input_wait_percent=20.0,
         max_overhead_percent=12.5,
         max_confirmed_speedup_left=1.2,

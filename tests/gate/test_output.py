@@ -65,17 +65,13 @@ def test_text_can_neither_break_a_row_nor_add_markup() -> None:
     assert "### a\\_b.py: failed" in text
 
 
-def annotation_lines(*checks: Check) -> list[str]:
-    text = as_github([GateResult(label="train.py", checks=checks)])
-    return [line for line in text.splitlines() if line.startswith("::")]
-
-
 @pytest.mark.parametrize(
     ("outcome", "command"),
     [("fail", "::error"), ("warn", "::warning"), ("inconclusive", "::warning")],
 )
 def test_the_outcome_picks_the_command(outcome: CheckOutcome, command: str) -> None:
-    assert annotation_lines(make_check(outcome)) == [
+    text = as_github([GateResult(label="train.py", checks=(make_check(outcome),))])
+    assert [line for line in text.splitlines() if line.startswith("::")] == [
         f"{command} file=train.py,line=12,title=pipediag missing-cache::Read again each epoch."
     ]
 

@@ -191,10 +191,6 @@ def stuck(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CompanionProcess:
     return CompanionProcess(settings, tmp_path, budget_s=0.0)
 
 
-def is_there(pid: int) -> bool:
-    return Path(f"/proc/{pid}").exists()
-
-
 def test_a_session_that_does_not_come_is_given_up(
     stuck: CompanionProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,5 +200,5 @@ def test_a_session_that_does_not_come_is_given_up(
     with pytest.raises(PipediagError, match="did not end within 0 s and was killed"):
         stuck.finish()
     assert time.monotonic() - began < 60
-    assert not is_there(stuck.process.pid)
+    assert not Path(f"/proc/{stuck.process.pid}").exists()
     assert len(os.listdir("/proc/self/fd")) < before  # noqa: PTH208

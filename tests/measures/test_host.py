@@ -89,10 +89,6 @@ def test_too_few_samples_are_no_measurement(window_ns: tuple[int, int]) -> None:
     assert "host samples" in found.reason
 
 
-def make_stacks(lines: list[StackLine]) -> RecordedStacks:
-    return RecordedStacks("fit", 50, lines)
-
-
 @pytest.mark.parametrize(
     ("line", "code"),
     [
@@ -110,7 +106,7 @@ def test_a_hot_line_has_the_code_of_its_whole_call(
         "drawn = rng.choice(\n    words,\n    size=(2, 3), p=weights,\n)\nother = 3\nbroken = (\n"
     )
     hot = StackLine(str(path), line, "rows", "source", 30)
-    (found,) = hot_lines([make_stacks([hot])])
+    (found,) = hot_lines([RecordedStacks("fit", 50, [hot])])
     assert found.code == code
 
 

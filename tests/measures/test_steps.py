@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
@@ -119,16 +118,6 @@ def test_rows_are_runs_of_neighbours_that_wrap_at_the_end() -> None:
     assert ((runs[:, :, 1:] - runs[:, :, :-1]) % 27 == 1).all()
 
 
-def test_many_steps_take_no_table_of_all_draws() -> None:
-    values = np.arange(100_000.0)
-    tracemalloc.start()
-    try:
-        interval(resampled_means(values))
-        assert tracemalloc.get_traced_memory()[1] < 40 * values.nbytes
-    finally:
-        tracemalloc.stop()
-
-
 def test_an_outlier_moves_the_mean_and_not_the_median() -> None:
     values = [10.0] * 50 + [1000.0]
     assert interval(resampled_medians(values)) == (10.0, 10.0)
@@ -149,16 +138,6 @@ def test_a_wait_is_the_step_less_its_gap(
     block: RecordedBlock, batches: int, waits: list[float]
 ) -> None:
     assert gap_waits(block, batches)[0].tolist() == pytest.approx(waits)
-
-
-def test_step_rows_say_window_block_and_wait() -> None:
-    recording = make_recording()
-    rows = step_rows(recording, recording.loops[0])
-    assert [row.index for row in rows] == list(range(70))
-    assert rows[0].window == "warmup"
-    assert rows[0].input_wait_ms is None
-    assert (rows[10].window, rows[10].block) == ("baseline", 0)
-    assert (rows[20].start_ms, rows[20].block, rows[20].input_wait_ms) == (3100.0, 1, 7.0)
 
 
 def test_a_step_that_asks_for_its_batch_itself_has_its_last_gap_to_come() -> None:

@@ -44,14 +44,10 @@ def page_named(name: str) -> Page:
     return Page(written(name))
 
 
-def headings(page: Page) -> list[str]:
-    return [heading.text for heading in page.find("h2")]
-
-
 @every_session
 def test_every_section_is_there_and_every_tag_closed(name: str) -> None:
     page = page_named(name)
-    assert set(SECTIONS) <= set(headings(page))
+    assert set(SECTIONS) <= {heading.text for heading in page.find("h2")}
     assert len(page.find("h1")) == 1
     unfolded = [one for one in page.find("details") if "open" in one.attributes]
     measured = SESSIONS[name]().steps is not None

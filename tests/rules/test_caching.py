@@ -396,15 +396,11 @@ def split(other: Operation) -> Session:
     return placed(FULL, take(100), loops=[make_loop(), validation])
 
 
-def scaling(id: str) -> Operation:
-    return op(id, "map", line=7, function=make_function())
-
-
 STATELESS = {"StatelessRandomUniformV2": 1}
 ABOVE = ("fail", (Move("cache", "source"),))
 OF_THE_FRAMEWORK = [
     replace(one, made_by_framework=True, line=2)
-    for one in (op("shuffle"), scaling("load"), batch())
+    for one in (op("shuffle"), op("load", "map", function=make_function()), batch())
 ]
 
 

@@ -71,15 +71,8 @@ def line(seconds: float, number: int, what: str = OWN_LINE) -> RunPart:
     return callback(seconds, what=what, line=number, count=None)
 
 
-def of_unknown(seconds: float) -> RunPart:
-    return callback(seconds, what=None, file=None, line=None)
-
-
-def at_31(kind: str) -> Loop:
-    return make_loop(id="loop_1", kind=kind, role="validation", diagnosed=False, line=31)
-
-
 READS = make_loop(id="loop_1", kind="eager", role="reading", diagnosed=False, line=43)
+EVALUATES = make_loop(id="loop_1", kind="eager", role="validation", diagnosed=False, line=31)
 
 
 @cases(
@@ -91,7 +84,7 @@ READS = make_loop(id="loop_1", kind="eager", role="reading", diagnosed=False, li
             43,
         ),
         "lets go of an iterator": (
-            ended(line(9.0, 31), loop=at_31("eager"), whole_s=80.0),
+            ended(line(9.0, 31), loop=EVALUATES, whole_s=80.0),
             "pass",
             None,
         ),
@@ -104,7 +97,7 @@ READS = make_loop(id="loop_1", kind="eager", role="reading", diagnosed=False, li
             "fail",
             30,
         ),
-        "unknown": (ended(of_unknown(30.0)), "informative", 20),
+        "unknown": (ended(callback(30.0, what=None, file=None, line=None)), "informative", 20),
         # As Keras's work between two epochs is seen at the line of `fit`.
         "the loop itself": (ended(line(30.0, 20)), "informative", 20),
     },

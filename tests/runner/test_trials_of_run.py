@@ -113,15 +113,13 @@ def of_evaluation(**overrides: Any) -> Finding:
     return make_finding(edit=edit, part="evaluation", **overrides)
 
 
-def evaluation_waits() -> TrialsAwaited:
-    return TrialsAwaited("loop_1", alone=True, more_to_come=False, since_ns=time.monotonic_ns())
-
-
 def test_the_pipeline_of_an_evaluation_is_tried_in_what_its_training_has_left() -> None:
 
     findings = [make_finding(edit=make_edit("a")), of_evaluation()]
     tried = trials_of(make_session(findings=findings, loops=[make_loop(), validation()]))
-    tried(evaluation_waits(), answers := Answers())
+    since_ns = time.monotonic_ns()
+    asked = TrialsAwaited("loop_1", alone=True, more_to_come=False, since_ns=since_ns)
+    tried(asked, answers := Answers())
 
     assert tried.fault is None
     assert answers.prepared == ["base", "e"]

@@ -58,11 +58,8 @@ def test_numbers_that_json_lacks_are_written_as_null(tmp_path: Path) -> None:
     "text",
     [
         "NaN",
-        "-Infinity",
         "1e308",
-        "1e999",
         "-1e400",
-        "9" * 30,
         "9" * 10_000,
         "[" * 100_000,
         '{"a":' * 100_000,
@@ -173,14 +170,6 @@ def test_makes_the_directory_and_writes_utf_8_without_translating_line_ends(tmp_
 
     assert path.read_bytes() == "größe\n".encode()
     assert stat.S_IMODE(path.stat().st_mode) & 0o044 == 0o044 & ~os.umask(os.umask(0o022))
-
-
-def test_a_directory_of_that_name(tmp_path: Path) -> None:
-    (tmp_path / "report.html").mkdir()
-
-    with pytest.raises(PipediagError, match="directory of that name"):
-        write_text(tmp_path / "report.html", "x")
-    assert [item.name for item in tmp_path.iterdir()] == ["report.html"]
 
 
 def test_the_committed_page_is_current() -> None:

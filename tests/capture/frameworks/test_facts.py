@@ -212,10 +212,6 @@ def test_a_callback_that_keeps_the_best_model_decides_by_the_validation(
         assert facts.deciding_callbacks == names
 
 
-def adapted(**facts: Any) -> FrameType:
-    return fit(model(), x=1, epoch_iterator=SimpleNamespace(data_adapter=SimpleNamespace(**facts)))
-
-
 @pytest.mark.parametrize(
     ("facts", "size"),
     [
@@ -227,7 +223,8 @@ def adapted(**facts: Any) -> FrameType:
     ],
 )
 def test_batch_size_as_the_adapter_knows_it(facts: dict[str, Any], size: int | None) -> None:
-    assert batch_size(adapted(**facts)) == size
+    iterator = SimpleNamespace(data_adapter=SimpleNamespace(**facts))
+    assert batch_size(fit(model(), x=1, epoch_iterator=iterator)) == size
 
 
 def test_settings_of_an_optimizer() -> None:

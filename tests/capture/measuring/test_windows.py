@@ -31,10 +31,6 @@ def window(recorder: Recorder) -> Window:
     return Window("baseline", training_loop(), instruments)
 
 
-def gaps(*times: int) -> IteratorModel:
-    return IteratorModel(gaps_us=list(times), nodes=[], output_id=0)
-
-
 def steps(window: Window, count: int) -> None:
     for step in range(count):
         window.add(100 + 10 * step, 10, 4)
@@ -42,7 +38,7 @@ def steps(window: Window, count: int) -> None:
 
 def test_a_block_takes_the_latest_gap_of_each_step(window: Window) -> None:
     steps(window, 3)
-    window.close_block(gaps(9, 9, 1, 2, 3))
+    window.close_block(IteratorModel([9, 9, 1, 2, 3], [], 0))
 
     (block,) = window.record.blocks
     assert block.gaps_us == [1, 2, 3]

@@ -210,17 +210,6 @@ def test_of_several_loops_the_one_at_the_wanted_line_is_measured(
     assert second.loop.diagnosis is not None
 
 
-def test_the_timeline_is_told_of_runs_of_steps_and_of_no_single_one(stage: Stage) -> None:
-    consumer = stage.consumer("training")
-    for _ in range(3):
-        stage.step(consumer)
-    stage.clock.epoch_ended()
-    stage.clock.epoch_ended()
-    stage.step(consumer)
-
-    assert stage.timeline.told == [("handed", "loop0"), ("ended", ""), ("handed", "loop0")]
-
-
 @pytest.mark.parametrize(("batches", "ended"), [(12, True), (2, False)])
 def test_what_follows_a_break_is_no_step(stage: Stage, batches: int, ended: bool) -> None:
     """After `next(iter(dataset))` the step on its batch is still to come."""

@@ -201,14 +201,11 @@ def epochs(
     return ledger(run, recording_of(loop, operations=operations), 60.0, outcome)
 
 
-def fill(run: Run) -> list[tuple[float, int | None]]:
-    return [(row.seconds, row.line) for row in run.parts if row.what == WHAT]
-
-
 def test_what_the_first_epoch_took_longer_is_no_step_of_the_others() -> None:
     run = epochs([9.0, 2.0, 3.0, 1.0])
 
-    assert fill(run) == [(pytest.approx(6.45), 5)]  # but for its wait of 50 ms
+    (row,) = (row for row in run.parts if row.what == WHAT)
+    assert (row.seconds, row.line) == (pytest.approx(6.45), 5)  # but for its wait of 50 ms
     assert run.seconds_of("steps") == pytest.approx(15.0, abs=0.1)
 
 

@@ -18,35 +18,13 @@ from pipediag.measures.run.places import (
     segments_of,
     spent_on,
 )
-from pipediag.session.ledger import EVALUATING_LOOP, IN_FRAMEWORK, OWN_LINE, Run, RunSpan
+from pipediag.session.ledger import EVALUATING_LOOP, IN_FRAMEWORK, OWN_LINE, Run
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.timeline import SeenLine, SeenLines, Span
 from pipediag.vocabulary import LoopRole, SpanKind
 from tests.measures.run.runs import FIT_LINE, Written, fit_loop, ledger, recording_of
-from tests.measures.run.test_ledger import three_epochs
 from tests.recordings import make_recorded_loop
 from tests.records import MS, SCRIPT
-
-
-def owners(spans: list[Span], start: int, end: int) -> list[tuple[int, int, int | None]]:
-    return [
-        (one.start_ns, one.end_ns, one.span.id if one.span else None)
-        for one in segments_of(spans, start, end)
-    ]
-
-
-def test_what_began_last_has_its_moments() -> None:
-    spans = [Span(1, "script", 10, 90), Span(2, "fit", 20, 60), Span(3, "callback", 30, 40)]
-
-    assert owners(spans, 0, 100) == [
-        (0, 10, None),
-        (10, 20, 1),
-        (20, 30, 2),
-        (30, 40, 3),
-        (40, 60, 2),
-        (60, 90, 1),
-        (90, 100, None),
-    ]
 
 
 @pytest.mark.parametrize("call", ["script", "fit", "evaluation", "callback"])
@@ -96,15 +74,6 @@ def test_a_second_fit_before_its_first_batch_is_between_loops() -> None:
     ]
     assert places(*spans) == [STEPS, END, BETWEEN, BETWEEN, STEPS]
     assert [one.fit for one in spent(*spans)] == [1, 1, None, 3, 3]
-
-
-def test_a_loop_of_its_own_after_a_fit_is_another_training() -> None:
-    assert places(
-        ("fit", 0, 30, "fit"), ("steps", 0, 20, "loop1"), ("steps", 50, 100, "loop1")
-    ) == [STEPS, END, BETWEEN, STEPS]
-    assert places(
-        ("steps", 0, 20, "loop1"), ("fit", 30, 100, "fit"), ("steps", 50, 100, "loop1")
-    ) == [STEPS, BETWEEN, BETWEEN, STEPS]
 
 
 @pytest.mark.parametrize(
@@ -198,22 +167,6 @@ def test_what_some_steps_predict_is_an_evaluation(loop_id: str, steps_end: int) 
         ("steps", 50, 60, loop_id),
         loops=(FED,),
     )
-
-
-def seen(written: Written) -> list[RunSpan]:
-    return ledger(written, recording_of(fit_loop(epochs=3, steps=501)), 20.4).spans
-
-
-def test_what_was_seen_is_there_in_order_without_a_hole() -> None:
-    found = seen(three_epochs())
-
-    ends = [span.start_ms + span.duration_ms for span in found]
-    assert [span.start_ms for span in found[1:]] == pytest.approx(ends[:-1])
-    assert sum(span.duration_ms for span in found) == pytest.approx(20_400)
-    assert [span.part for span in found[:3]] == ["startup", None, "before_training"]
-    assert [span.part for span in found].count("evaluation") == 3
-    callback = next(span for span in found if span.what == "the callback Saves")
-    assert callback.duration_ms == pytest.approx(200)
 
 
 IMPORTS = Place("startup", "imports", "train.py", 1)
