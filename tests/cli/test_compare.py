@@ -83,8 +83,7 @@ def test_a_side_is_of_one_script_and_of_one_worker(tmp_path: Path) -> None:
     two = write(tmp_path / "two", runs[0], run_of(script=script.but(path="eval.py")))
     workers = [Worker(f"rank-{rank}", rank, 2, "Slurm") for rank in range(2)]
     job = write(
-        tmp_path / "job",
-        *(run_of(environment=make_environment(worker=one)) for one in workers),
+        tmp_path / "job", *(run_of(environment=make_environment(worker=one)) for one in workers)
     )
     for several in (two, job):
         with pytest.raises(PipediagError, match="Nothing was compared"):
@@ -349,9 +348,7 @@ def test_no_other_of_that_name_is_started_in_place_of_it(
     assert "a run failed" in said
 
 
-def test_who_ends_it_ends_the_script(
-    started: Callable[[str], subprocess.Popen[str]],
-) -> None:
+def test_who_ends_it_ends_the_script(started: Callable[[str], subprocess.Popen[str]]) -> None:
     """A CI that gives up on a job may signal only the process that it started."""
     with started("300") as process:
         noted = next(line for line in process.stderr if line.startswith("True "))

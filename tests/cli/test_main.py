@@ -54,13 +54,7 @@ def test_help_imports_nothing_heavy(arguments: str) -> None:
     assert done.stdout
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("no-such",),
-        ("check",),
-    ],
-)
+@pytest.mark.parametrize("arguments", [("no-such",), ("check",)])
 def test_wrong_use_ends_with_2(arguments: tuple[str, ...], tmp_path: Path) -> None:
     seen = run([*PIPEDIAG, *arguments], tmp_path)
 

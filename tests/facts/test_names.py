@@ -20,10 +20,7 @@ from tests.trials.bench import make_edit
 
 @pytest.mark.parametrize(
     ("script", "module", "expected"),
-    [
-        ("train.py", False, "reports/train"),
-        ("package.train", True, "reports/package.train"),
-    ],
+    [("train.py", False, "reports/train"), ("package.train", True, "reports/package.train")],
 )
 def test_it_goes_by_the_script(script: str, module: bool, expected: str) -> None:
     assert default_directory(script, module=module) == Path(expected)

@@ -8,13 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipediag.facts.order import (
-    SourcePlace,
-    concluded,
-    culprit_place,
-    in_order,
-    worth_doing,
-)
+from pipediag.facts.order import SourcePlace, concluded, culprit_place, in_order, worth_doing
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.gate.config import GateConfig
 from pipediag.gate.evaluation import finding_checks

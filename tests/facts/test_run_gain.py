@@ -317,8 +317,7 @@ def test_an_edit_of_an_evaluation_shortens_what_its_loop_takes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("times", "not_seen", "after_s"),
-    [(2, [], 85.0), (20, [], 71.5), (1, [FURTHER_ROUNDS], 70.0)],
+    ("times", "not_seen", "after_s"), [(2, [], 85.0), (20, [], 71.5), (1, [FURTHER_ROUNDS], 70.0)]
 )
 def test_an_evaluation_that_fills_its_own_cache_takes_what_it_took(
     times: int, not_seen: list[str], after_s: float

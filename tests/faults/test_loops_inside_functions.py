@@ -56,9 +56,7 @@ def test_what_is_made_of_a_function_that_loops_is_what_is_made_natively(
     make_case(FUNCTIONS).alike("--run-to-end", "--budget", "0", facts=6)
 
 
-def test_a_function_that_loops_runs_where_it_is_loaded_without_us(
-    make_case: MakeCase,
-) -> None:
+def test_a_function_that_loops_runs_where_it_is_loaded_without_us(make_case: MakeCase) -> None:
     case = make_case(FUNCTIONS, loaded=LOADED)
     results = []
     for run in (case.natively(), case.analysed("--run-to-end", "--budget", "0")):

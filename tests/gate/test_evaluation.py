@@ -9,11 +9,7 @@ import pytest
 from pipediag.comparison.quantities import run_in_the_middle
 from pipediag.errors import ExitStatus
 from pipediag.gate.config import GateConfig, RuleLevel
-from pipediag.gate.evaluation import (
-    evaluate,
-    finding_checks,
-    verdict_checks,
-)
+from pipediag.gate.evaluation import evaluate, finding_checks, verdict_checks
 from pipediag.gate.result import Level
 from pipediag.session.model import Script, Session
 from pipediag.session.trials import Trial

@@ -14,12 +14,7 @@ import pytest
 import pipediag
 from pipediag.library import watch as watching
 from pipediag.library.companion import with_cells
-from pipediag.library.notebook import (
-    Cell,
-    cells_of_notebook,
-    read_cells,
-    write_cells,
-)
+from pipediag.library.notebook import Cell, cells_of_notebook, read_cells, write_cells
 from pipediag.session.messages import Ended
 from pipediag.session.model import Session
 from tests.capture.captured import CHECKOUT

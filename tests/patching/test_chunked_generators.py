@@ -237,16 +237,7 @@ def test_another_map_of_the_function_moves_behind_its_batch_too(batch: str) -> N
         HEAD + LOAD.replace("parse, [line], TYPES", "*given") + READ,
         LOAD + READ,
     ],
-    ids=[
-        "cached",
-        "called",
-        "padded",
-        "shapes",
-        "shape",
-        "elsewhere",
-        "stars",
-        "no import",
-    ],
+    ids=["cached", "called", "padded", "shapes", "shape", "elsewhere", "stars", "no import"],
 )
 def test_python_that_can_not_be_called_for_rows_is_refused(text: str) -> None:
     ops = mapped(text.split("other =", maxsplit=1)[0])

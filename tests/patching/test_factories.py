@@ -17,16 +17,7 @@ from pipediag.session.pipeline import Operation
 from pipediag.session.recording import RowOperation
 from tests.factories import make_loop
 from tests.ledgers import make_run
-from tests.patching.scripts import (
-    SCRIPT,
-    chained,
-    line_of,
-    op,
-    patch,
-    patched,
-    refused,
-    session_of,
-)
+from tests.patching.scripts import SCRIPT, chained, line_of, op, patch, patched, refused, session_of
 from tests.records import make_function, make_pipeline
 
 TEXT = """import tensorflow as tf
@@ -408,10 +399,7 @@ def test_a_shape_gets_a_dimension_where_nothing_else_is_for_single_rows() -> Non
 
 @pytest.mark.parametrize(
     "text",
-    [
-        PARSED + "first = row(next(records))\n",
-        PARSED.replace("tf.io.parse_single", "parse_single"),
-    ],
+    [PARSED + "first = row(next(records))\n", PARSED.replace("tf.io.parse_single", "parse_single")],
 )
 def test_a_parser_that_others_use_or_that_is_not_found_stays(text: str) -> None:
     refused(text, parsing(text), *BATCH_FIRST)
@@ -917,11 +905,7 @@ BRANCHES = (
 
 
 @pytest.mark.parametrize(
-    ("calls", "right"),
-    [
-        (TWO_CALLS, True),
-        ("a = make(x, True)\nb = make(y, flag)\n", False),
-    ],
+    ("calls", "right"), [(TWO_CALLS, True), ("a = make(x, True)\nb = make(y, flag)\n", False)]
 )
 def test_a_branch_belongs_to_the_caller_that_chooses_it(calls: str, right: bool) -> None:
     text, larger = factory(BRANCHES, calls), SetParameters("shuffle", {"buffer_size": 128})

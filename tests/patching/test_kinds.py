@@ -450,8 +450,7 @@ def test_what_gets_batches_is_a_datasets_own_call(old: str, new: str, written: s
     [("[:9]", True), ("[-9:]", False), ("[1:]", False), ("[:-1]", False), ("[::2]", False)],
 )
 @pytest.mark.parametrize(
-    "padding",
-    [{"graph_ops": {"SparseToDense": 1, "StridedSlice": 1}}, {"padded_features": 1}],
+    "padding", [{"graph_ops": {"SparseToDense": 1, "StridedSlice": 1}}, {"padded_features": 1}]
 )
 def test_rows_with_padding_are_cut_from_their_start_alone(
     rows: str, kept: bool, padding: dict[str, Any]
@@ -462,10 +461,7 @@ def test_rows_with_padding_are_cut_from_their_start_alone(
     )
     row = RowOperation("StridedSlice", [(SCRIPT, line_of(text, "to_dense"))], 1)
     function = make_function(
-        file=SCRIPT,
-        line=line_of(text, "def parse"),
-        row_operations=[row],
-        **padding,
+        file=SCRIPT, line=line_of(text, "def parse"), row_operations=[row], **padding
     )
     calls = [op(text, "map", ".map(", function=function), op(text, "batch", ".batch(")]
     change = Replace("map", IN_BATCHES, {"elements": 64})

@@ -130,9 +130,7 @@ CONFIRMED = {
         RewriteCall("from_generator", SCRIPT, 23, "pairs"),
     ),
     **each(
-        "slow-python-call",
-        "negatives_drawn_in_loop",
-        RewriteCall(None, SCRIPT, 20, "negatives"),
+        "slow-python-call", "negatives_drawn_in_loop", RewriteCall(None, SCRIPT, 20, "negatives")
     ),
     **each(
         "sequential-files",

@@ -12,13 +12,7 @@ from pipediag.reporters import markdown
 from pipediag.reporters.html import render
 from pipediag.reporters.terminal.summary import render as render_summary
 from pipediag.reporters.words import advice
-from pipediag.reporters.words.advice import (
-    answer,
-    gain,
-    next_command,
-    title,
-    what_else,
-)
+from pipediag.reporters.words.advice import answer, gain, next_command, title, what_else
 from pipediag.session.edits import Insert
 from pipediag.session.findings import Finding, Patch
 from pipediag.session.model import Script, Session

@@ -169,13 +169,7 @@ def test_why_there_is_no_patch(file: Path, trial: Trial, why: str) -> None:
     assert "--with missing-cache" in brief.no_patch
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "../train.py",
-        "/work/run/../train.py",
-    ],
-)
+@pytest.mark.parametrize("path", ["../train.py", "/work/run/../train.py"])
 def test_a_script_outside_its_directory_is_not_compared_with_itself(file: Path, path: str) -> None:
     """A copy of the directory would run the same file."""
     session = session_of(file, by_hand(file))

@@ -57,10 +57,7 @@ def test_missing_is_an_empty_cell_truth_is_spelled_and_whole_numbers_are_whole()
     session = profiled()
     [loop] = read(session, "loops")
     assert (loop["diagnosed"], loop["steps"], loop["beside"]) == ("true", "60", "")
-    whole = {
-        "steps": ["index", "block", "batches"],
-        "gaps": ["step"],
-    }
+    whole = {"steps": ["index", "block", "batches"], "gaps": ["step"]}
     for name, columns in whole.items():
         for column in columns:
             assert str(table(session, name)[column].dtype) == "Int64", (name, column)

@@ -13,10 +13,7 @@ from pipediag.reporters.words.quantities import NO_BREAK, NOTHING
 from pipediag.session.model import Script
 from pipediag.vocabulary import Scalar
 from tests import factories
-from tests.factories import (
-    make_embedding,
-    make_session,
-)
+from tests.factories import make_embedding, make_session
 from tests.rules.sessions import make_ids
 
 

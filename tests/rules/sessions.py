@@ -199,11 +199,7 @@ def copies(**overrides: Any) -> DeviceCopies:
     return DeviceCopies(**{**values, **overrides})
 
 
-LAUNCHES: dict[str, Any] = {
-    "kernel_count": 1000,
-    "median_kernel_us": 20.0,
-    "median_delay_us": 3.0,
-}
+LAUNCHES: dict[str, Any] = {"kernel_count": 1000, "median_kernel_us": 20.0, "median_delay_us": 3.0}
 """Kernels of 20 us that find the queue empty."""
 
 

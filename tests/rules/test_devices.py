@@ -114,18 +114,14 @@ def test_tries_to_copy_ahead_unless_a_strategy_does_so_by_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("logical", "device"),
-    [([0], "/gpu:0"), ([0, 1], "/gpu:1"), ([], "/gpu:1")],
+    ("logical", "device"), [([0], "/gpu:0"), ([0, 1], "/gpu:1"), ([], "/gpu:1")]
 )
 def test_batches_go_to_the_device_by_the_name_that_tensorflow_has_for_it(
     logical: list[int], device: str
 ) -> None:
     """TensorFlow counts the GPUs that `set_visible_devices` leaves, and the driver all."""
     devices = [Device(name=f"/device:GPU:{number}", kind="GPU") for number in logical]
-    session = session_on(
-        copying().but(name="GPU:1"),
-        environment=make_environment(devices=devices),
-    )
+    session = session_on(copying().but(name="GPU:1"), environment=make_environment(devices=devices))
     expected = (Insert("batch_0", "prefetch_to_device", {"device": device}),)
     assert changes(only(EXPOSED_HOST_COPY, session)) == expected
 
@@ -211,11 +207,7 @@ PAUSE = gap("python", 25.0, step=7, doing="saving.py:80 save")
         "launches in short gaps": (LAUNCH_BOUND, [IN_SHORT_GAPS], "inconclusive"),
         "read-backs": (SYNC_POINT, [gpu({"sync": 20.0})], "fail"),
         "Python": (PYTHON_GAP, [LOGGING], "fail"),
-        "Python before a CPU": (
-            PYTHON_GAP,
-            [cpu({"python": 40.0}).but(gaps=STEPS)],
-            "fail",
-        ),
+        "Python before a CPU": (PYTHON_GAP, [cpu({"python": 40.0}).but(gaps=STEPS)], "fail"),
         "one pause": (PYTHON_GAP, [gpu({"python": 40.0}, gaps=[*STEPS[:3], PAUSE])], "informative"),
     },
     "rule, devices, status",

@@ -98,13 +98,7 @@ test_a_term_over_a_whole_table = decides(
 )
 
 
-@cases(
-    {
-        "regulariser": ({}, True),
-        "constraint and slots": (CONSTRAINED, False),
-    },
-    "table, bounded",
-)
+@cases({"regulariser": ({}, True), "constraint and slots": (CONSTRAINED, False)}, "table, bounded")
 def test_passes_of_an_optimizer_stay_without_a_constraint(
     table: dict[str, Any], bounded: bool
 ) -> None:

@@ -374,8 +374,7 @@ def test_a_model_that_is_called_eagerly_gains_what_its_calls_save_of_a_step() ->
 
 
 @pytest.mark.parametrize(
-    ("timed", "traces"),
-    [({}, 1), ({"objects": 3}, 3), ({"made_again": True}, 20)],
+    ("timed", "traces"), [({}, 1), ({"objects": 3}, 3), ({"made_again": True}, 20)]
 )
 def test_each_object_of_a_line_is_traced(timed: dict[str, Any], traces: int) -> None:
     """The run has 20 epochs, and a metric that each of them makes anew is traced in each."""

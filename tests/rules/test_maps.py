@@ -168,8 +168,7 @@ def inside(*more: Operation) -> Session:
 
 
 @pytest.mark.parametrize(
-    ("session", "advised"),
-    [(inside(), True), (inside(make_operation("inner", "skip")), False)],
+    ("session", "advised"), [(inside(), True), (inside(make_operation("inner", "skip")), False)]
 )
 def test_a_map_in_the_function_of_an_interleave_is_to_come_behind_the_batch(
     session: Session, advised: bool

@@ -6,11 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.rules.model_inputs import (
-    ONE_HOT_INPUT,
-    PADDING,
-    PREPROCESSING_IN_MODEL,
-)
+from pipediag.rules.model_inputs import ONE_HOT_INPUT, PADDING, PREPROCESSING_IN_MODEL
 from pipediag.session.edits import BUCKETS as BUCKETED
 from pipediag.session.edits import Insert, Replace, SetModel
 from pipediag.session.loops import TextWork

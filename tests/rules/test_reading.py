@@ -94,10 +94,7 @@ test_files_read_in_turn = decides(
             nested("flat_map", host=COLD.but(cores_allowed=64.0)),
             interleaved(16),
         ),
-        "flat_map that maps": (
-            nested("flat_map", None, MAPS_TOO, self_ms_per_step=0.1),
-            "pass",
-        ),
+        "flat_map that maps": (nested("flat_map", None, MAPS_TOO, self_ms_per_step=0.1), "pass"),
         "interleave": (
             nested("interleave", 1),
             ("fail", (SetParameters("outer", {"num_parallel_calls": -1}),)),

@@ -12,13 +12,7 @@ from pipediag.rules.devices import GPU_UNUSED, LAUNCH_BOUND
 from pipediag.rules.parallel_maps import PARALLEL_MAP
 from pipediag.rules.python_input import PYTHON_INPUT
 from pipediag.rules.reference import PAGE, markdown
-from pipediag.rules.registry import (
-    RULES,
-    reinstated,
-    run_device_rules,
-    run_rules,
-    yielding,
-)
+from pipediag.rules.registry import RULES, reinstated, run_device_rules, run_rules, yielding
 from pipediag.rules.relevance import at_most_without, less_input, limited, parallel
 from pipediag.rules.rule import Section
 from pipediag.rules.step_overhead import HOST_OVERHEAD

@@ -75,9 +75,7 @@ def diagnosed(
     return diagnose(child, host, settings)
 
 
-def test_trials_that_a_script_did_not_outlive_are_no_part_of_its_run(
-    tmp_path: Path,
-) -> None:
+def test_trials_that_a_script_did_not_outlive_are_no_part_of_its_run(tmp_path: Path) -> None:
     spans = [
         Span(1, "script", 1000 * MS, None),
         Span(2, "fit", 2000 * MS, None, "fit", SCRIPT, 20),
@@ -239,11 +237,7 @@ def test_elements_that_are_the_same_do_not_show_that_all_of_them_fit_in_memory()
             "if so",
             "not safe here",
         ),
-        (
-            Trial(state="not_tried", reason="Not reached."),
-            "if so",
-            "same up to order or rounding",
-        ),
+        (Trial(state="not_tried", reason="Not reached."), "if so", "same up to order or rounding"),
     ],
 )
 def test_equal_outputs_of_the_model_fulfil_the_condition_of_a_change(
@@ -283,10 +277,7 @@ def test_equal_outputs_do_not_say_whether_a_model_learns_from_batches_that_are_m
 
 @pytest.mark.parametrize(
     ("rest", "advice"),
-    [
-        (" Run several steps.", "Run several steps."),
-        ("", "Apply the confirmed change: try other."),
-    ],
+    [(" Run several steps.", "Run several steps."), ("", "Apply the confirmed change: try other.")],
 )
 def test_a_confirmed_change_is_advised_as_it_is(rest: str, advice: str) -> None:
     finding = make_finding(

@@ -263,9 +263,7 @@ def test_an_earlier_report_is_kept_aside_under_the_first_free_number(tmp_path: P
     assert _names(output.path) == {output.capture.name}
 
 
-def test_reports_of_a_jobs_workers_are_kept_aside_and_other_reports_are_not(
-    tmp_path: Path,
-) -> None:
+def test_reports_of_a_jobs_workers_are_kept_aside_and_other_reports_are_not(tmp_path: Path) -> None:
     """A directory of the reports of several scripts is nobody's report."""
     for report in ("job/rank-0", "job/rank-1", "job/rank-1.1", "reports/train", "reports/rank-0"):
         (tmp_path / report).mkdir(parents=True)

@@ -26,13 +26,7 @@ from pipediag.trials import ExecutorLostError, Variant, VariantRefusedError
 from pipediag.trials.candidates import epoch_worth_trying
 from tests.factories import make_finding, make_keras, make_loop, make_session
 from tests.ledgers import make_part, make_run, make_waits, validation
-from tests.records import (
-    make_breakdown,
-    make_input_wait,
-    make_operation,
-    make_pipeline,
-    make_steps,
-)
+from tests.records import make_breakdown, make_input_wait, make_operation, make_pipeline, make_steps
 from tests.trials.bench import make_edit
 
 
@@ -146,9 +140,7 @@ def test_a_part_of_the_budget_is_kept_for_an_evaluation_that_is_to_be_tried(
 
 
 @pytest.mark.parametrize("more_to_come", [False, True])
-def test_epochs_whose_waits_are_too_long_name_the_budget_that_they_need(
-    more_to_come: bool,
-) -> None:
+def test_epochs_whose_waits_are_too_long_name_the_budget_that_they_need(more_to_come: bool) -> None:
     """Seven of 10 s, of which whole epochs may take 85 %; they are not halved for a later loop."""
     loop = make_loop(epoch_ends=2, keras=make_keras(epochs=12, steps_per_epoch=20))
     edit = make_edit("cache", whole_epoch=True)

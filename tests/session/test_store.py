@@ -15,12 +15,7 @@ from pipediag.session import files
 from pipediag.session.files import parse_json, write_text
 from pipediag.session.record import to_json
 from pipediag.session.schema import PAGE, with_table
-from pipediag.session.store import (
-    load_runs,
-    load_session,
-    save_session,
-    session_paths,
-)
+from pipediag.session.store import load_runs, load_session, save_session, session_paths
 from tests.factories import make_session
 
 
@@ -56,16 +51,7 @@ def test_numbers_that_json_lacks_are_written_as_null(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "NaN",
-        "1e308",
-        "-1e400",
-        "9" * 10_000,
-        "[" * 100_000,
-        '{"a":' * 100_000,
-        "[1",
-        "\x1b",
-    ],
+    ["NaN", "1e308", "-1e400", "9" * 10_000, "[" * 100_000, '{"a":' * 100_000, "[1", "\x1b"],
     ids=lambda text: text[:12],
 )
 def test_what_no_session_holds_is_refused_in_one_short_line(text: str, tmp_path: Path) -> None:

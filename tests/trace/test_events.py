@@ -6,14 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipediag.trace.intervals import (
-    Intervals,
-    covered,
-    intersect,
-    normalise,
-    subtract,
-    union,
-)
+from pipediag.trace.intervals import Intervals, covered, intersect, normalise, subtract, union
 from tests.trace.builder import TraceBuilder
 
 

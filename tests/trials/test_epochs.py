@@ -261,10 +261,7 @@ def test_the_step_as_written_is_made_anew_once_unless_that_takes_the_time_of_rou
 ) -> None:
     first_ns = {"a": 2 * SECOND, "b": 2 * SECOND, RETRACED.name: SECOND}
     executor = FakeExecutor(
-        {"a": 2.0, "b": 3.0},
-        prepare_s=prepare_s,
-        first_call_ns=first_ns,
-        first_step_ns=SECOND // 4,
+        {"a": 2.0, "b": 3.0}, prepare_s=prepare_s, first_call_ns=first_ns, first_step_ns=SECOND // 4
     )
     edits = [make_edit(name, changes=(SetModel({name: True}),)) for name in "ab"]
     outcome = try_edits(executor, edits)

@@ -75,12 +75,7 @@ def _uv(*arguments: str) -> None:
         raise NotMadeError(f"uv {arguments[0]} failed: {done.stderr.strip()[-800:]}")
 
 
-BRIEF_SAMPLES = (
-    "blocking_numpy_function",
-    "eager_loop",
-    "tf_function_iterator",
-    "train_on_batch",
-)
+BRIEF_SAMPLES = ("blocking_numpy_function", "eager_loop", "tf_function_iterator", "train_on_batch")
 """One of each form of loop, one with a trial: what continuous integration has time for."""
 QUICK_SAMPLES = (
     *BRIEF_SAMPLES,

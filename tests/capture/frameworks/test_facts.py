@@ -134,10 +134,7 @@ def fit(
 
 
 def model(**facts: Any) -> Any:
-    usual: dict[str, Any] = {
-        "layers": [],
-        "optimizer": None,
-    }
+    usual: dict[str, Any] = {"layers": [], "optimizer": None}
     return SimpleNamespace(**{**usual, **facts})
 
 
@@ -241,12 +238,7 @@ def owner(*variables: tuple[tuple[int, ...], Any]) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("dtype", "size"),
-    [
-        (SimpleNamespace(size=4), 4),
-        ("bfloat16", 2),
-        ("float8_e4m3fn", 1),
-    ],
+    ("dtype", "size"), [(SimpleNamespace(size=4), 4), ("bfloat16", 2), ("float8_e4m3fn", 1)]
 )
 def test_types_as_keras_names_them(dtype: Any, size: int) -> None:
     assert variable_bytes(owner(((10, 3), dtype)), "variables") == 30 * size

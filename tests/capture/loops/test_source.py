@@ -304,10 +304,7 @@ for epoch in range(4):
     ],
 )
 def test_a_loop_is_where_a_generator_of_the_scripts_hands_on_its_data(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    through: str,
-    expected: tuple[int, int],
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, through: str, expected: tuple[int, int]
 ) -> None:
     script = str(tmp_path / "train.py")
     monkeypatch.setattr(callsites, "is_users", lambda name: name == script)

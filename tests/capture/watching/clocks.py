@@ -71,9 +71,7 @@ class Stage:
         self.left = False
         self.now = SECOND
         registry: Any = SimpleNamespace(
-            all=lambda: self.loops,
-            describe_keras=lambda loop: None,
-            keep_evaluated=lambda: None,
+            all=lambda: self.loops, describe_keras=lambda loop: None, keep_evaluated=lambda: None
         )
         self.timeline = FakeTimeline()
         settings = RunSettings(
