@@ -229,13 +229,6 @@ def copied_ahead(text: str, **seen: Any) -> tuple[Patch, str]:
             f"in x{APPLIED}:",
         ),
         (
-            ONE_LINE.replace(
-                "for b", "if few:\n    ds = ds.take(9)\nfor epoch in epochs:\n  for b"
-            ),
-            "in ds:",
-            f"in ds{APPLIED}:",
-        ),
-        (
             f"{OWN_LOOP}def train():\n    for batch in ds:\n        step(batch)\n\n\ntrain()\n",
             "in ds:",
             f"in ds{APPLIED}:",
@@ -287,11 +280,6 @@ def test_a_copy_to_the_device_is_written_beside_validation_and_behind_a_helper()
         ("with tqdm(ds) as bar:\n    for batch in bar:\n        step(batch)\n", {}, "no dataset"),
         ("for batch in tfds.as_numpy(ds):\n    step(batch)\n", {}, "no dataset"),
         ("if shown:\n    ds = tqdm(ds)\nfor batch in ds:\n    step(batch)\n", {}, "no dataset"),
-        (
-            "def run(x):\n    for batch in x:\n        step(batch)\n\n\nrun(tqdm(ds))\n",
-            {},
-            "no dataset",
-        ),
         (
             "def shown():\n    return tqdm(ds)\n\n\nfor batch in shown():\n    step(batch)\n",
             {},
@@ -379,12 +367,6 @@ def in_own_batches(kinds: Sequence[str]) -> list[Replace]:
             "ds = ds.map(parse)\nif clean:\n    ds = ds.filter",
             "ds = ds.batch(64).map(parse).unbatch()\nif clean:\n"
             f"    ds = ds.batch(64).map({WHERE_ROWS}).unbatch()\n",
-        ),
-        (
-            "ds = ds.map(parse).filter",
-            "ds = ds.map(parse)\nif few:\n    ds = ds.take(9)\nds = ds.filter",
-            "ds = ds.batch(64).map(parse).unbatch()\nif few:\n    ds = ds.take(9)\n"
-            f"ds = ds.batch(64).map({WHERE_ROWS}).unbatch()\n",
         ),
         (
             "ds = ds.map(parse).filter",

@@ -127,12 +127,6 @@ PARALLEL = {"num_parallel_calls": AUTOTUNE}
             ["`image_dataset_from_directory`", "`batch_size=None", "`.cache().shuffle(...).batch("],
         ),
         (
-            "make_csv_dataset",
-            ["interleave"],
-            (SetParameters("interleave", PARALLEL),),
-            ["`num_parallel_reads`"],
-        ),
-        (
             "tfds.load",
             ["map"],
             (SetParameters("map", PARALLEL),),

@@ -224,10 +224,6 @@ RANDOM = {"RandomUniform": 1}
         "unmeasured": (mapped(costly(self_ms_per_step=None)), ("informative", True)),
         "files of known size": (from_files(file_bytes=2_000_000), ("fail", True)),
         "files of unknown size": (from_files(file_count=3), ("fail", True)),
-        "elements of unknown size": (
-            from_files(file_count=3, element_bytes=None),
-            ("informative", False),
-        ),
         "read once": (mapped(costly(), count=1), ("pass", False)),
         "too large": (mapped(costly(element_bytes=10**6)), ("informative", False)),
         "cached": (mapped(costly(), op("cache")), ("pass", False)),

@@ -192,13 +192,6 @@ PIPELINE = recorded(op(1, "range"), op(2, "map", 1, line=2), op(3, "batch", 2), 
     [
         recorded(*PIPELINE.operations, root="op3", line=9),
         recorded(*PIPELINE.operations, root="op3", id="loop2"),
-        recorded(
-            op(1, "list_files"),
-            op(2, "range"),
-            op(3, "map", 2, line=2),
-            op(4, "batch", 3),
-            root="op4",
-        ),
         recorded(op(1, "range"), op(2, "map", 1, line=5), op(3, "batch", 2), root="op3"),
     ],
 )
