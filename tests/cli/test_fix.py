@@ -65,9 +65,8 @@ def session(script: Path, change: Change, speedup: float = 2.0) -> Session:
     )
 
 
-def saved(script: Path, change: Change | None = None, speedup: float = 2.0) -> Path:
-    made = with_patches(session(script, change or PARALLEL, speedup), LATER)
-    return save_session(made, script.parent)
+def saved(script: Path) -> Path:
+    return save_session(with_patches(session(script, PARALLEL), LATER), script.parent)
 
 
 def fix(*arguments: object) -> Result:

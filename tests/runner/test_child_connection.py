@@ -67,16 +67,10 @@ class Conversation:
         self.answers: list[Answer] = []
         self.gone: list[str] = []
 
-    def hold(
-        self, text: str, limit_s: float = 30, awaited: str = "", timeout_s: float = 60
-    ) -> ChildResult:
-        """Run a script that has begun with `SPEAKS`, and put one command to it.
-
-        `awaited` tells what is otherwise than there about the trials that it waits for.
-        """
+    def hold(self, text: str, limit_s: float = 30, timeout_s: float = 60) -> ChildResult:
+        """Run a script that has begun with `SPEAKS`, and put one command to it."""
         script = self._directory / "script.py"
-        otherwise = awaited.replace("True", "False")
-        script.write_text(SPEAKS.replace(otherwise, awaited) + dedent(text))
+        script.write_text(SPEAKS + dedent(text))
         settings = RunSettings(str(script), (), False, str(self._directory))
 
         def talk(waiting: TrialsAwaited, ask: Ask) -> None:
