@@ -35,10 +35,6 @@ def trials_of(session: Session, **options: Any) -> TrialsOfRun:
     return TrialsOfRun(lambda: session, lambda _event: None, **given)
 
 
-def nobody(_command: Command, _limit_s: float) -> Answer:
-    raise AssertionError("There was nothing to ask for.")
-
-
 def refuses(command: Command, _limit_s: float) -> Answer:
     return VariantRefused(command.variant, "It can't be built.")
 
@@ -61,17 +57,6 @@ class Answers:
 
 def waiting(more_to_come: bool = False, alone: bool = False, since_ns: int = 0) -> TrialsAwaited:
     return TrialsAwaited("loop_0", alone=alone, more_to_come=more_to_come, since_ns=since_ns)
-
-
-@pytest.mark.parametrize(("more_to_come", "budget_s"), [(True, 30.0), (False, 60.0)])
-def test_a_short_loop_leaves_half_of_the_budget_to_a_later_one(
-    more_to_come: bool, budget_s: float
-) -> None:
-    tried = trials_of(make_session(findings=[]))
-    tried(waiting(more_to_come=more_to_come), nobody)
-    assert tried.fault is None
-    run = tried.outcomes["loop_0"].run
-    assert (run.budget_s, run.given_s) == (budget_s, 60.0)
 
 
 def test_beside_a_pulled_pipeline_stands_what_the_rest_of_the_step_took() -> None:
@@ -126,19 +111,6 @@ def test_the_pipeline_of_an_evaluation_is_tried_in_what_its_training_has_left() 
     assert tried.budget_s < 60.0
 
 
-@pytest.mark.parametrize(("waits", "budget_s"), [(False, 60.0), (True, 45.0)])
-def test_a_part_of_the_budget_is_kept_for_an_evaluation_that_is_to_be_tried(
-    waits: bool, budget_s: float
-) -> None:
-    findings = [make_finding(edit=make_edit("a")), *([of_evaluation()] if waits else [])]
-    tried = trials_of(make_session(findings=findings, loops=[make_loop(), validation()]))
-    tried(
-        waiting(since_ns=time.monotonic_ns()), lambda *_: VariantRefused("base", "It can't be run.")
-    )
-
-    assert tried.outcomes["loop_0"].run.budget_s == budget_s
-
-
 @pytest.mark.parametrize("more_to_come", [False, True])
 def test_epochs_whose_waits_are_too_long_name_the_budget_that_they_need(more_to_come: bool) -> None:
     """Seven of 10 s, of which whole epochs may take 85 %; they are not halved for a later loop."""
@@ -164,6 +136,7 @@ def test_epochs_whose_waits_are_too_long_name_the_budget_that_they_need(more_to_
         (13.0, True, 99.0, 45.0),
         (5.0, True, None, 61.8),
         (1.0, True, None, 60.0),
+        (1.0, False, None, 120.0),
         (20.0, True, None, 60.0),
     ],
 )

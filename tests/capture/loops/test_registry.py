@@ -70,17 +70,6 @@ def line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Line:
     return Line(tmp_path, monkeypatch)
 
 
-def test_a_much_longer_fit_from_the_same_line_is_a_loop_of_its_own(line: Line) -> None:
-    short, long = Walker(120), Walker(120)
-    first = [line.iterator(short), line.iterator(short)]
-    second = [line.iterator(long, epochs=40), line.iterator(long, epochs=40)]
-
-    assert first[0] is first[1]
-    assert second[0] is second[1]
-    assert [loop.record.id for loop in line.registry.all()] == ["loop1", "loop2"]
-    assert [loop.fit_steps for loop in line.registry.all()] == [120, 4800]
-
-
 @pytest.mark.parametrize(
     ("rounds", "come_from", "left"),
     [

@@ -136,16 +136,6 @@ def test_a_baseline_whose_epochs_are_shorter_than_its_decisions_ends(measured: M
     assert spare[:8] == [7, 6, 5, 4, 3, 2, 1, 0]
 
 
-def test_a_block_ends_with_a_reading_and_the_baseline_goes_on(measured: Measured) -> None:
-    measured.pace.block, measured.pace.baseline = 2, 6
-    measured.runtime.models = [model(0) for _ in range(9)]
-    measured.until(Phase.STACKS)
-
-    baseline = measured.recording.windows[1]
-    assert [len(block.durations_ns) for block in baseline.blocks] == [2, 2, 2]
-    assert len(measured.recording.snapshots) == 4
-
-
 @pytest.mark.parametrize(("every_ns", "saved"), [(0, [2, 2]), (10**18, [])])
 def test_blocks_of_an_open_baseline_are_saved_every_few_seconds(
     measured: Measured, monkeypatch: pytest.MonkeyPatch, every_ns: int, saved: list[int]

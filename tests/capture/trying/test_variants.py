@@ -34,17 +34,6 @@ def variants_of(dataset: Any = None, **record: Any) -> Variants:
     return Variants(loop, model, pytest.fail)
 
 
-def test_a_variant_knows_its_batches() -> None:
-    variants = variants_of(batches_per_call=2, batch_size=4)
-    variants.build(Prepare("base", (), None))
-    variants.build(Prepare("compiled", (COMPILED,), None))
-
-    base, compiled = variants.built["base"], variants.built["compiled"]
-    assert (base.rows, base.settings, base.batches_per_step) == (4, {}, 2)
-    assert compiled.batches_per_step == 8
-    assert compiled.dataset.changes == [COMPILED]
-
-
 def test_batches_without_rows_have_those_that_the_loop_was_seen_to_have(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
