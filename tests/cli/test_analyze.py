@@ -145,14 +145,18 @@ FAILURE = "It ended before enough steps were seen."
     ("failure", "status", "gate", "run_to_end", "expected"),
     [
         (None, None, None, False, ExitStatus.DONE),
+        (None, 1, None, False, ExitStatus.DONE),
         (FAILURE, 1, None, False, ExitStatus.SCRIPT_FAILED),
         (FAILURE, -9, None, False, ExitStatus.SCRIPT_FAILED),
+        (FAILURE, None, None, False, ExitStatus.SCRIPT_FAILED),
         (None, None, ExitStatus.GATE_FAILED, False, ExitStatus.GATE_FAILED),
         (None, None, ExitStatus.INCONCLUSIVE, False, ExitStatus.INCONCLUSIVE),
         (None, 0, None, True, 0),
         (None, 7, None, True, 7),
+        (FAILURE, 7, None, True, 7),
         (FAILURE, -15, None, True, -15),
         (FAILURE, None, None, True, ExitStatus.SCRIPT_FAILED),
+        (None, 0, ExitStatus.GATE_FAILED, True, ExitStatus.GATE_FAILED),
         (None, 7, ExitStatus.GATE_FAILED, True, 7),
     ],
 )

@@ -159,6 +159,7 @@ def swinging(_name: str, count: int) -> Session:
     [
         (steps(10.0, 10.0), 0),
         (steps(10.0, 13.0), 1),
+        (steps(13.0, 10.0), 0),
         (swinging, 4),
         (lambda _name, _count: run_of(steps=None), 3),
         (lambda name, _count: run_of() if name == "old" else 2, 2),
@@ -269,6 +270,7 @@ ALLOWED = ("--allow-inconclusive", "-o", "allowed")
     [
         ("new/pkg/data.py", True),
         ("new/.venv/lib/site-packages/library/data.py", False),
+        ("old/pkg/data.py", False),
         ("elsewhere/data.py", False),
     ],
 )

@@ -296,6 +296,13 @@ def test_what_makes_the_run_longer_is_left_out_and_said(script: Path) -> None:
     assert script.read_bytes() == TEXT.encode()
 
 
+def test_it_is_written_where_its_rule_is_named(script: Path) -> None:
+    result = fix(costly(script), "--with", "too-costly", "--apply")
+    assert "-ds = ds.map(abs)" in result.stdout
+    assert "Not in the patch" not in result.stderr
+    assert script.read_bytes() == CHANGED.encode()
+
+
 @pytest.mark.parametrize("named", [(), ("--with", "too-costly")])
 def test_what_no_patch_can_hold_is_shown_as_code_and_not_promised(
     script: Path, named: tuple[str, ...]
@@ -463,6 +470,7 @@ NARROW, WIDE = (1.4, 1.6), (0.8, 2.2)
     ("ci95", "found", "status"),
     [
         (NARROW, UNSURE, ExitStatus.DONE),
+        (NARROW, Estimate(3.0, 2.8, 3.2, 3), ExitStatus.DONE),
         (NARROW, Estimate(1.2, 1.1, 1.3, 3), ExitStatus.GATE_FAILED),
         (WIDE, Estimate(1.2, 1.1, 1.3, 3), ExitStatus.DONE),
         (WIDE, Estimate(0.9, 0.85, 0.95, 3), ExitStatus.GATE_FAILED),

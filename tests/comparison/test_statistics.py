@@ -45,11 +45,13 @@ def make_change(value: float, low: float, high: float, basis: Basis = "runs") ->
         ((0.0, -19.0, 19.0), True, "same"),
         ((0.0, -25.0, 25.0), True, "inconclusive"),
         ((-20.0, -30.0, -10.0), True, "improved"),
+        ((-4.0, -6.0, -2.0), True, "same"),
         ((-20.0, -45.0, 5.0), True, "same"),
         # What is not slower all along is so far beyond the floor.
         ((20.0, 10.1, 35.0), False, "regressed"),
         ((20.0, 9.9, 35.0), False, "inconclusive"),
         ((-20.0, -35.0, -4.9), False, "improved"),
+        ((2.0, 1.0, 3.0), False, "same"),
     ],
 )
 def test_a_regression_needs_both_the_floor_and_the_interval(

@@ -154,6 +154,10 @@ def test_where_all_workers_take_their_parts_of_the_data(
     assert job_of([with_ops(rank, *kinds) for rank in range(2)]).sharding == sharding
 
 
+def test_workers_that_take_their_parts_in_different_ways_have_none_in_common() -> None:
+    assert job_of([with_ops(0, "range", "shard"), with_ops(1, "range")]).sharding is None
+
+
 @pytest.mark.parametrize(("divides", "whole"), [(True, 256), (False, None)])
 def test_a_batch_that_tensorflow_divides_is_known(divides: bool, whole: int | None) -> None:
     session = with_ops(0, "range", "batch", "rebatch" if divides else "prefetch")

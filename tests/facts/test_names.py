@@ -57,6 +57,16 @@ def test_a_file_is_named_from_the_root_of_the_repository(repository: Path) -> No
     assert in_checkout(str(repository / "common/data.py")) == "common/data.py"
 
 
+@pytest.mark.parametrize("name", ["GITHUB_WORKSPACE", "CI_PROJECT_DIR"])
+def test_without_git_the_service_says_where_the_root_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / "sub").mkdir()
+    monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.chdir(tmp_path / "sub")
+    assert in_checkout("train.py") == "sub/train.py"
+
+
 def ended(**overrides: Any) -> Script:
     return Script(**{"path": SCRIPT, "args": [], "outcome": "finished", "status": 0, **overrides})
 
@@ -91,6 +101,9 @@ def test_a_script_that_finished_with_something_untried_may_be_run_again() -> Non
     [
         ended(outcome="stopped", status=None),
         ended(outcome="raised", status=1),
+        ended(outcome="exited", status=1),
+        ended(outcome="interrupted", status=-2),
+        ended(outcome="hung-in-exit", status=0),
         ended(second_run="The script was run a second time, and nothing was tried: it failed."),
     ],
     ids=lambda script: script.second_run or script.outcome,

@@ -57,12 +57,18 @@ def test_each_epoch_with_an_iterator_of_its_own_may_pause() -> None:
         trained(epochs=1),
         trained(iterators=1),
         trained(iterators=1, seen=0.4, keras=make_keras(steps_per_epoch=600)),
+        trained(iterators=1, seen=0.4, keras=None),
+        trained(autotune_enabled=False),
         trained(epochs=100),
         make_session(run=None),
     ],
 )
 def test_others_do_not(session: Session) -> None:
     assert pauses_of_run(session) is None
+
+
+def test_of_a_fit_no_end_of_an_epoch_need_be_seen() -> None:
+    assert pauses_of_run(trained(iterators=1, seen=0.4)) is not None
 
 
 @pytest.mark.parametrize("planned", [100, None])

@@ -71,12 +71,16 @@ def test_what_keras_adds_is_not_the_end_of_the_scripts_pipeline() -> None:
         # The same in a `while`, of which several rounds were seen, and one.
         (session_of(source(), loops=[make_loop(keras=make_keras(epochs=1), epoch_ends=3)]), 2),
         (session_of(source(), loops=[make_loop(keras=make_keras(epochs=1), iterators=2)]), 1),
+        # 1,000 batches that Keras reads 100 at a time, in ten epochs, and in 25.
+        (in_parts(100, epochs=10), 1),
         (in_parts(100, epochs=25), 2.5),
         (in_parts(1000, epochs=10), 10),
         # 10,000 examples, and ten epochs that take 3,200 and 32,000 of them together.
         (endless(steps_per_epoch=10), 1),
         (endless(steps_per_epoch=312, epochs=1, rounds=100), 100),
+        (endless(steps_per_epoch=100), math.inf),
         (endless(steps_per_epoch=None), math.inf),
+        (endless(make_operation("filter", "filter"), steps_per_epoch=10), math.inf),
         # `repeat().take(n)`: of half a pass, and of two.
         (taken(5_000), None),
         (taken(20_000), math.inf),

@@ -43,6 +43,7 @@ EXIT = factories.make_part("after_training", 8.0, what="exit")
     ("session", "part"),
     [
         (session(), "epoch_end"),
+        (shared(0.0, steps=14.0, epoch_end=6.0), "steps"),
         (shared(70.0, steps=14.0, epoch_end=6.0), "epoch_end"),
         # Start-up and exit are no place to look.
         (shared(0.0, startup=15.0, steps=5.0), "steps"),
@@ -103,10 +104,13 @@ def in_the_first_epoch(
         in_the_first_epoch(*chain(make_operation("cache", "cache"))),
         in_the_first_epoch(*chain(make_operation("behind", "map", self_ms_per_step=1500.0))),
         in_the_first_epoch(source(**RUN_OUT), shuffle(), batch()),
+        in_the_first_epoch(fill_ms=499.0),
         in_the_first_epoch(fill_ms=None),
         in_the_first_epoch(count=1),
+        in_the_first_epoch(count=None),
         in_the_first_epoch(scope="epoch"),
         in_the_first_epoch().but(run=None),
+        in_the_first_epoch(*chain(make_operation("repeat", "repeat"))),
     ],
 )
 def test_of_other_first_waits_nothing_follows(session: Session) -> None:

@@ -13,6 +13,7 @@ from pipediag.gate.evaluation import evaluate, finding_checks, verdict_checks
 from pipediag.gate.result import Level
 from pipediag.session.model import Script, Session
 from pipediag.session.trials import Trial
+from pipediag.vocabulary import TrialState
 from tests.factories import make_finding, make_session, make_verdict
 from tests.ledgers import make_part, make_run
 from tests.records import make_breakdown, make_steps
@@ -161,9 +162,12 @@ RULE = "parallel-map"
         # or at the one that is configured.
         ("fail", "info", "off", "error", []),
         ("fail", "info", "warn", "error", ["warn"]),
+        ("fail", "info", "error", "error", ["fail"]),
         ("pass", "info", "error", "error", ["pass"]),
         ("inconclusive", "info", "error", "error", ["inconclusive"]),
+        ("error", "info", "error", "error", ["inconclusive"]),
         ("informative", "info", "error", "error", []),
+        ("not-applicable", "info", "error", "error", []),
     ],
 )
 def test_the_outcome_of_a_rule(
@@ -192,6 +196,13 @@ def test_a_failed_rule_whose_advice_bought_nothing_passes() -> None:
     trial = Trial(state="refuted", reason=None, speedup=0.9, ci95=(0.88, 0.92), blocks=8)
     (check,) = finding_checks(make_session(findings=[make_finding(trial=trial)]), GateConfig())
     assert (check.outcome, check.severity) == ("pass", "error")
+
+
+@pytest.mark.parametrize("state", ["inconclusive", "not_tried"])
+def test_what_has_no_measured_speed_up_fails(state: TrialState) -> None:
+    trial = Trial(state=state, reason="One round was too few.")
+    (check,) = finding_checks(make_session(findings=[make_finding(trial=trial)]), GateConfig())
+    assert check.outcome == "fail"
 
 
 def test_the_run_in_the_middle_is_that_with_the_median_step() -> None:

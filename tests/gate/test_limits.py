@@ -127,6 +127,7 @@ CALL = Edit("compiled", "a compiled call", (CompileCall("train.py", 9, "model"),
     [
         {"condition": "if the generator yields the same data in every epoch"},
         {"effect_on_results": "changes a hyper-parameter"},
+        {"effect_on_results": "not safe here"},
         {"for_run": make_gain(0.9, 10.0)},
         {"part": "evaluation"},
         {"part": "epoch_end", "edit": CALL},

@@ -75,6 +75,7 @@ def contention(
     ("given", "expected"),
     [
         ({"tf_data": 0.0, "python_percent": 5.0}, "python"),
+        ({"tf_data": 0.0, "python_percent": 5.0, "accelerated": True}, "python"),
         ({"tf_data": 0.0, "python_percent": 4.9}, None),
         ({"tf_data": 50.0}, "cpu"),
         ({"tf_data": 49.0}, None),
@@ -83,6 +84,8 @@ def contention(
         ({"tf_data": 26.0, "others": 1.0}, "cpu"),
         ({"tf_data": 26.0, "others": 0.1}, None),
         ({"tf_data": 24.0, "others": 2.0}, None),
+        # A metric over a dataset of its own runs threads of tf.data within the step.
+        ({"tf_data": 90.0, "pipeline_ms": 2.4}, None),
         ({"tf_data": 90.0, "pipeline_ms": 2.5}, "cpu"),
     ],
 )

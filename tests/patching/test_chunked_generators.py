@@ -52,6 +52,10 @@ def after(text: str) -> str:
             "DATA.from_generator(rows, output_signature=sig, args=())",
             "in_chunks(rows, output_signature=sig)",
         ),
+        (
+            "DATA.from_generator(generator=rows, output_signature=sig).shuffle(9)",
+            "in_chunks(generator=rows, output_signature=sig).shuffle(9)",
+        ),
     ],
 )
 def test_the_function_is_called_in_place_of_from_generator(call: str, expected: str) -> None:

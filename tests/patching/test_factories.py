@@ -682,6 +682,12 @@ model.fit(make(1, True), callbacks=[Scores(val)])"""
             None,
         ),
         (
+            OWN_LOOP.replace("x, y in data", "n, (x, y) in enumerate(zip(names, data))"),
+            "in enumerate",
+            None,
+        ),
+        (OWN_LOOP.replace("score(model(x), y)", "return score(model(x), y)"), "y in data", None),
+        (
             "if given:\n    held = make(0, False)\nmodel.fit(make(1, True), validation_data=held)",
             ".fit",
             None,
@@ -865,7 +871,12 @@ BRANCHES = (
 
 
 @pytest.mark.parametrize(
-    ("calls", "right"), [(TWO_CALLS, True), ("a = make(x, True)\nb = make(y, flag)\n", False)]
+    ("calls", "right"),
+    [
+        (TWO_CALLS, True),
+        ("a = make(x, True)\nb = make(y, flag)\n", False),
+        ("a = make(x, True)\nb = make(y, True)\n", False),
+    ],
 )
 def test_a_branch_belongs_to_the_caller_that_chooses_it(calls: str, right: bool) -> None:
     text, larger = factory(BRANCHES, calls), SetParameters("shuffle", {"buffer_size": 128})
@@ -883,6 +894,7 @@ def test_a_branch_belongs_to_the_caller_that_chooses_it(calls: str, right: bool)
         ("ds = ds.shuffle(9).repeat()", True),
         ("ds = ds.shuffle(9)\n    ds = ds.repeat()", True),
         ("ds = ds.shuffle(9).filter(known).repeat()", False),
+        ("ds = ds.shuffle(9)\n    shown = ds.repeat()", False),
         ("ds = other.shuffle(9).repeat()", False),
     ],
 )
@@ -1097,6 +1109,7 @@ PARTS = FOLD.replace("    train =", "    for fold in parts:\n        train =")
     ("text", "epochs", "rounds", "anew"),
     [
         (FOLD, 5, 5, True),
+        (FOLD, 5, None, True),
         (FUNCTION, 5, 5, True),
         (FOLD.replace("data(fold)", "data(7)"), 5, 5, False),
         (FOLD, 1, 5, None),

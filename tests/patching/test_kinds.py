@@ -278,6 +278,8 @@ def test_a_copy_to_the_device_is_written_beside_validation_and_behind_a_helper()
         ),
         ("bar = tqdm(ds)\nfor batch in bar:\n    step(batch)\n", {}, "no dataset"),
         ("with tqdm(ds) as bar:\n    for batch in bar:\n        step(batch)\n", {}, "no dataset"),
+        ("it = ds.as_numpy_iterator()\nfor batch in it:\n    step(batch)\n", {}, "no dataset"),
+        ("for batch in track(ds):\n    step(batch)\n", {}, "no dataset"),
         ("for batch in tfds.as_numpy(ds):\n    step(batch)\n", {}, "no dataset"),
         ("if shown:\n    ds = tqdm(ds)\nfor batch in ds:\n    step(batch)\n", {}, "no dataset"),
         (
@@ -543,8 +545,10 @@ def moves_beside(folder: Path, files: dict[str, str], name: str) -> bool:
 @pytest.mark.parametrize(
     ("path", "text", "kept"),
     [
+        ("predict.py", "from data import parse\nx = parse(line)\n", False),
         ("tests/test_data.py", "import data\nassert data.parse(line) == 3\n", False),
         ("predict.py", "from data import make\nx = make(line)\n", True),
+        ("other.py", "from another import parse\nx = parse(line)\n", True),
         ("predict.py", "from data import *\nx = parse(line)\n", False),
         ("predict.py", "import ast\nfrom data import SPEC\nx = ast.parse(line)\n", True),
         ("predict.py", "from ast import parse\nfrom data import SPEC\nx = parse(line)\n", True),
@@ -1133,6 +1137,13 @@ def test_an_input_is_found_in_a_module_that_the_script_imports(
     assert made.left_out == []
     assert contents[path].endswith(b"ids = keras.Input((None,))\n")
     assert set(contents) == set(files)
+
+
+def test_inputs_that_are_no_long_rows_are_left() -> None:
+    declared = "Input((8,)), Input((64,)), Input((LENGTH,))"
+    lengths = {"user": 8, "picture": 64, "ids": 200}
+    found = shorter(declaring(declared.replace("LENGTH", "200")), fixed_lengths=lengths)
+    assert "Input((8,)), Input((64,)), Input((None,))" in found
 
 
 UNWRITABLE: dict[str, tuple[Change, str]] = {

@@ -184,6 +184,12 @@ LEFT_ALONE: dict[str, tuple[str, Change, str]] = {
         LARGER,
         "The `skip` after it counts",
     ),
+    "options of another pipeline": (
+        "o = tf.data.Options()\no.threading.private_threadpool_size = 1\n"
+        "val = val.with_options(o)\nds = read(x).batch(3)\nmodel.fit(ds)\n",
+        POOL,
+        "perhaps for another pipeline",
+    ),
     "options of a part of the pipeline": (
         "o = tf.data.Options()\no.threading.private_threadpool_size = 1\n"
         "ds = read(x).batch(3)\nfirst = ds.prefetch(1).with_options(o)\nmodel.fit(ds)\n",

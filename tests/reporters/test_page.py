@@ -191,3 +191,15 @@ def test_a_diff_that_is_cut_names_the_command_that_prints_all_of_it(held: bool) 
     page = html.render(make_session(findings=[finding], patch=patch if held else Patch()))
     assert ("<code>pipediag fix</code> prints all" in page) is held
     assert ("<code>pipediag fix --with parallel-map</code> prints all" in page) is not held
+
+
+@pytest.mark.parametrize(("share", "used"), [(70.0, True), (85.0, False)])
+def test_a_share_that_was_capped_is_not_said_to_be_used(share: float, used: bool) -> None:
+    session = make_session(
+        input_wait=records.make_input_wait(method="differential"),
+        breakdown=records.make_breakdown(input_wait=70.0),
+    )
+    alone = session.differential.but(input_share_percent=share)
+    page = page_of(session.but(differential=alone))
+    [row] = [words(one) for one in page.find("th") if "one repeated batch" in words(one)]
+    assert ("used above" in row, "upper bound" in row) == (used, not used)

@@ -169,7 +169,16 @@ def test_why_there_is_no_patch(file: Path, trial: Trial, why: str) -> None:
     assert "--with missing-cache" in brief.no_patch
 
 
-@pytest.mark.parametrize("path", ["../train.py", "/work/run/../train.py"])
+def test_a_script_named_by_its_whole_path_is_named_from_its_directory(file: Path) -> None:
+    session = session_of(file, by_hand(file))
+    script = session.script.model_copy(update={"path": "/work/train.py", "directory": "/work"})
+    (brief,) = briefs(session.model_copy(update={"script": script}))
+
+    assert brief.verify[0] == "cd /work"
+    assert any("-- train.py" in command for command in brief.verify)
+
+
+@pytest.mark.parametrize("path", ["../train.py", "/work/run/../train.py", "/elsewhere/train.py"])
 def test_a_script_outside_its_directory_is_not_compared_with_itself(file: Path, path: str) -> None:
     """A copy of the directory would run the same file."""
     session = session_of(file, by_hand(file))

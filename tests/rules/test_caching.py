@@ -299,6 +299,7 @@ ONE_ORDER = "if one order of the files serves all epochs"
         "mixed behind": (listed(SHUFFLE), (True, None, "same up to order or rounding")),
         "zipped": (listed(op("zip")), (False, None, "not safe here")),
         "mixed and zipped": (listed(SHUFFLE, op("zip")), (False, None, "not safe here")),
+        "one order, zipped": (listed(op("zip"), shuffle=False), (True, None, "same results")),
     },
     "session, expected",
 )

@@ -206,6 +206,12 @@ PAUSE = gap("python", 25.0, step=7, doing="saving.py:80 save")
         "launches of a CPU": (LAUNCH_BOUND, [cpu({"launch": 60.0})], "pass"),
         "launches in short gaps": (LAUNCH_BOUND, [IN_SHORT_GAPS], "inconclusive"),
         "read-backs": (SYNC_POINT, [gpu({"sync": 20.0})], "fail"),
+        "read-backs behind input": (
+            SYNC_POINT,
+            [gpu({"sync": 20.0, "input": 20.0})],
+            "informative",
+        ),
+        "read-backs of a CPU": (SYNC_POINT, [cpu({"sync": 20.0})], "pass"),
         "Python": (PYTHON_GAP, [LOGGING], "fail"),
         "Python before a CPU": (PYTHON_GAP, [cpu({"python": 40.0}).but(gaps=STEPS)], "fail"),
         "one pause": (PYTHON_GAP, [gpu({"python": 40.0}, gaps=[*STEPS[:3], PAUSE])], "informative"),

@@ -98,7 +98,14 @@ test_a_term_over_a_whole_table = decides(
 )
 
 
-@cases({"regulariser": ({}, True), "constraint and slots": (CONSTRAINED, False)}, "table, bounded")
+@cases(
+    {
+        "regulariser": ({}, True),
+        "constraint": ({**CONSTRAINED, "slot_bytes": 0}, True),
+        "constraint and slots": (CONSTRAINED, False),
+    },
+    "table, bounded",
+)
 def test_passes_of_an_optimizer_stay_without_a_constraint(
     table: dict[str, Any], bounded: bool
 ) -> None:

@@ -244,7 +244,9 @@ def test_a_cache_of_the_evaluation_takes_half_of_the_free_memory_at_most(
 @cases(
     {
         "all of ten batches": (10, 10, True),
+        "more than there are": (11, 10, True),
         "a part": (9, 10, False),
+        "without end": (10, -1, False),
         "of unknown length": (10, None, False),
         "not told": (None, None, True),
     },
@@ -469,9 +471,11 @@ SOURCE = (
     ("call", "after"),
     [
         ("self.m.predict((a, b), batch_size=9, verbose=0)", "self.m.predict_on_batch((a, b))"),
+        ("m.predict(x=ids)", "m.predict_on_batch(ids)"),
         ("m.predict(ids, verbose=0)[:, 0]", "m.predict_on_batch(ids)[:, 0]"),
         ("m.predict(ids, callbacks=c)", None),
         ("m.predict(*ids)", None),
+        ("m.predict(ids, 32)", "m.predict_on_batch(ids)"),
         ("m.predict(a) + n.predict(b)", None),
     ],
 )

@@ -131,6 +131,7 @@ test_a_map_of_short_calls_is_moved_behind_the_batch = decides(
         "takes the step's CPUs": (rows(cheap(), **keeps_up(), **BESIDE), ("informative", MOVED)),
         "takes little of them": (rows(cheap(), **keeps_up(), **LITTLE), "pass"),
         "fills a table": (rows(cheap(function=looking_up(LookupTableInsertV2=1))), "pass"),
+        "calls Python": (rows(cheap(function=looking_up(EagerPyFunc=1))), "pass"),
         "of a shape": (rows(cheap({"EnsureShape": 1, **HASHES})), ("fail", MOVED)),
         "filter between": (rows(cheap(), make_operation("f", "filter")), ("fail", ALONE)),
         "filter that broadcasts": (rows(cheap(), filtered()), ("fail", APART)),
@@ -140,6 +141,7 @@ test_a_map_of_short_calls_is_moved_behind_the_batch = decides(
         "a constant label, filter": (rows(cheap(function=LABELS), filtered()), "pass"),
         "parses, filter": (rows(cheap({"ParseExampleV2": 1}), filtered()), ("fail", APART)),
         "known length": (ending(replace(batch(256), cardinality=9)), "pass"),
+        "known before": (rows(cheap(cardinality=9), filtered()), "pass"),
         "errors left out behind a filter": (
             rows(cheap(), filtered(), make_operation("i", "ignore_errors")),
             "pass",
@@ -150,7 +152,15 @@ test_a_map_of_short_calls_is_moved_behind_the_batch = decides(
             ("fail", APART),
         ),
         "lengths that vary": (rows(cheap(function=varying()), filtered()), "pass"),
+        "and their cut": (
+            rows(cheap(function=varying(StridedSlice=1)), filtered()),
+            ("fail", APART),
+        ),
         "lengths that vary, and no filter": (rows(cheap(function=varying())), ("fail", MOVED)),
+        "dense, and no filter": (
+            rows(cheap({"ParseExampleV2": 1, "SparseToDense": 1})),
+            ("fail", MOVED),
+        ),
         "endless": (ending(replace(batch(256), cardinality=-1)), ("fail", APART)),
         "of batches": (session_of(source(), batch(256), cheap(elements=1.0)), "pass"),
     },

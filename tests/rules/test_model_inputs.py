@@ -230,6 +230,7 @@ def one_hot(shape: str, *widths: int, targets: bool = True, then: str = "Cast") 
         (one_hot("(None, 30, 4500)"), True),
         (one_hot("(None, 30, 4500)", targets=False), True),
         (one_hot("(None, 30, 4500)", 10), False),
+        (one_hot("(None, 30, 64)"), False),
         (one_hot("(None, None, 4500)"), False),
         (one_hot("(None, 300)"), False),
         (one_hot("(None, 30, 4500)", then="Max"), False),

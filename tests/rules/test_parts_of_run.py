@@ -114,6 +114,7 @@ def test_the_end_of_an_epoch(session: Session, status: str, named: int | None) -
     [
         (callback(40.0), 5.0, 32.0),
         (callback(40.0, count=3), 3.0, 40.0 * 2 / 3),
+        (callback(40.0, count=5), 5.0, 32.0),
         (callback(40.0, count=6), 3.0, 40.0 * 2 / 3),
         (callback(40.0, count=11), 11 / 3, 40.0 * 8 / 11),
         # That leaves something of each time, and all of it may go.
@@ -201,11 +202,13 @@ def test_work_beside_the_steps(
         (BEFORE, 9.9, {}, "informative"),
         (BEFORE, 60.0, {"whole_s": 7200.0}, "pass"),
         (BEFORE, 1.9, {"whole_s": 4.0}, "informative"),
+        (BETWEEN, 9.9, {}, "informative"),
         # Between two trainings of an unknown number lies as much each time.
         (BETWEEN, 30.0, {"scope": "1000_steps"}, "fail"),
         (AFTER, 15.1, {}, "fail"),
         (AFTER, 14.9, {}, "pass"),
         (AFTER, 1.1, {"whole_s": 3.0}, "informative"),
+        (AFTER, 2.1, {"whole_s": 6.0}, "fail"),
         (AFTER, 40.0, {"scope": "1000_steps"}, "pass"),
     ],
 )
@@ -322,16 +325,24 @@ def informs(session: Session) -> list[str]:
     ("held_mb", "expected"),
     [
         ([600, 620, 641, 659, 680], ["memory-growth"]),
+        ([600 + 4 * n for n in range(30)], ["memory-growth"]),
         # Too few epochs, too little, less each time, once, and up and down.
         ([600, 620, 640, 660], []),
         ([600, 605, 610, 615, 620], []),
         ([600, 680, 700, 705, 706], []),
+        ([600, 601, 602, 690, 691], []),
         ([600, 700, 640, 720, 760], []),
         ([], []),
     ],
 )
 def test_memory_that_grows_evenly(held_mb: list[float], expected: list[str]) -> None:
     assert informs(with_epochs(held_mb=held_mb)) == expected
+
+
+def test_how_long_the_memory_lasts() -> None:
+    (found,) = run(MEMORY_GROWTH, with_epochs(held_mb=[600, 620, 640, 660, 680]))
+    assert found.evidence["memory_growth_bytes_per_epoch"] == pytest.approx(20 * 2**20, rel=0.01)
+    assert "about 614 more" in found.advice
 
 
 GROWING = [
@@ -354,6 +365,7 @@ THE_SAME = [
         (GROWING, ["slower-steps"]),
         (THE_SAME, []),
         ([100, 110, 120, 130], []),
+        ([100, 104, 108, 112, 116], []),
         ([100, 110, 105, 130, 140], []),
         # The first stretch and the last one overlap, or just don't.
         ([100, 160, 140, 140, 150, 150, 160, 160, 150, 300], []),

@@ -259,6 +259,21 @@ def test_the_slowest_line_and_the_slowest_that_is_rewritten_have_their_own_bound
 
 
 @pytest.mark.parametrize(
+    ("behind", "whole_batches"),
+    [
+        ([batch()], True),
+        ([make_operation("shuffle", "shuffle"), batch()], False),
+        ([make_operation("batch", "padded_batch")], False),
+    ],
+)
+def test_whole_batches_are_advised_where_the_batch_is_next(
+    behind: list[Operation], whole_batches: bool
+) -> None:
+    advice = only(PYTHON_INPUT, generated(generator(**SLEEPS), *behind)).advice
+    assert ("remove the `batch`" in advice) == whole_batches
+
+
+@pytest.mark.parametrize(
     "code",
     [
         "row = json.loads(line)",
@@ -282,6 +297,7 @@ def test_other_known_calls_are_advice_without_an_edit(code: str) -> None:
     [
         ("drawn = rng.choice(words, 5)", {}),
         (WEIGHTED.replace("p=", "replace=False, p="), {}),
+        (WEIGHTED.replace("p=", "False, p="), {}),
         ("yield self.example(random.choice(users), True, rng)", {}),
         (WEIGHTED.replace("rng", "np.random").replace("p=", "replace=False, p="), {}),
         ("image = tf.keras.utils.load_img(path)", {}),
@@ -314,6 +330,12 @@ test_single_elements_are_handed_over_in_stacks = decides(
         "inner": (single(inside_function_of="outer"), "pass"),
     },
 )
+
+
+def test_stacks_have_to_give_equal_elements() -> None:
+    edit = only(SINGLE_ELEMENTS, single()).edit
+    assert edit is not None
+    assert edit.check == "equal"
 
 
 def python_map(**overrides: Any) -> Operation:
@@ -360,6 +382,8 @@ test_python_of_a_map_is_called_once_a_batch = decides(
         "draws": (rows(python_map(ops={"RandomUniform": 1})), "pass"),
         "padded": (session_of(source(), python_map(), PADDED), "pass"),
         "filter between": (rows(python_map(), make_operation("f", "filter")), "pass"),
+        "take between": (rows(python_map(), make_operation("t", "take")), "pass"),
+        "no Python": (rows(PLAIN), "pass"),
         "of batches": (session_of(source(), batch(128), python_map()), "pass"),
     },
 )

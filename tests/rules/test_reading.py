@@ -88,6 +88,7 @@ test_files_read_in_turn = decides(
         "parallel": (read(parameters={"file_count": 10, "num_parallel_reads": -1}), "pass"),
         "a reader without parallel reads": (read(kind="CsvDataset"), "fail"),
         "a data base": (read(kind="SqlDataset", parameters={}), "pass"),
+        "data bases": (nested("flat_map", kind="SqlDataset"), interleaved(2)),
         "keeps up": (NO_WAIT, "pass"),
         "flat_map": (nested("flat_map"), interleaved(2)),
         "flat_map on 64 CPUs": (
@@ -298,6 +299,7 @@ def host(read_mb: float | None = 90.0, asked_mb: float | None = 100.0) -> Any:
         "cold": (read(host()), "informative"),
         "nearly warm": (read(host(9.0)), "pass"),
         "little": (read(host(0.1, 0.1)), "pass"),
+        "nothing read": (read(host(0.0, 0.0)), "pass"),
         "not counted": (read(host(None, None)), "pass"),
         "keeps up": (NO_WAIT, "pass"),
         "remote": (read(host(), parameters=REMOTE), "pass"),

@@ -246,6 +246,8 @@ def wait_of(ms: float, **overrides: Any) -> Session:
         (wait_of(6.0, **LOW, differential=None), 5.0, False, 1.5),
         # 1.2 of two CPUs are busy: 6 ms of the step remain, whatever is spread.
         (wait_of(6.0), 5.0, True, 1.667),
+        (wait_of(6.0), 2.0, True, 1.25),
+        (wait_of(6.0, host=None), 5.0, True, 2.0),
         (wait_of(6.0, ceiling=None), 5.0, False, None),
         (wait_of(6.0, steps=None), 5.0, False, None),
     ],
@@ -261,6 +263,7 @@ def failed(**overrides: Any) -> Finding:
 
 
 PYTHON = make_session(breakdown=make_breakdown(off=0.0, dispatch=20.0, python=30.0))
+ALL = make_session(breakdown=make_breakdown(off=0.0, python=100.0))
 TWICE = Ceiling(speedup_if_input_free=2.0, next_bottleneck=None)
 FOUGHT_FOR = make_session(input_wait=make_input_wait(contention="cpu"), ceiling=TWICE)
 
@@ -269,6 +272,7 @@ FOUGHT_FOR = make_session(input_wait=make_input_wait(contention="cpu"), ceiling=
     {
         "two classes": (PYTHON, ["dispatch", "python"], failed(), 2.0),
         "one class": (PYTHON, ["dispatch"], failed(), 1.25),
+        "all of it": (ALL, ["python"], failed(), 100.0),
         "nothing": (make_session(), [], failed(), None),
         # The ceiling counts for input where there is one.
         "input": (make_session(), ["input_wait"], failed(), 3.5),

@@ -254,6 +254,7 @@ test_a_callback_of_each_batch = decides(
     BATCH_CALLBACK,
     {
         "slow": (hooked(line(50.0)), "fail"),
+        "qualified": (hooked(line(50.0, function="Logger.on_train_batch_end")), "fail"),
         # The clock tells what samples have missed.
         "clocked": (hooked(line(2.9), callback=CLOCKED), "fail"),
         "quick": (hooked(line(3.0)), "pass"),
@@ -304,6 +305,7 @@ def own(
         "under a millisecond": (own(AUC, 16.0, step_ms=6.0), "pass", None),
         # Beside other programs the profile of one sample said 5 %, its stacks 60 %.
         "samples of a long step": (own(LEAN, 5.0, step_ms=12.0), "fail", 30),
+        "30 %": (own(LEAN, 30.0, step_ms=1.1), "fail", 30),
         "no sample": (own([], 60.0), "pass", None),
         "input first": (own(AUC, 40.0, wait=50.0), "informative", 33),
         "eager": (own([], 60.0, step_functions=[]), "pass", None),
@@ -393,6 +395,7 @@ test_a_step_that_computes_is_tried_with_xla = decides(
         "computes": (computing(), ("informative", (SetModel({"jit_compile": True}),))),
         "computes little": (computing(20.0), "pass"),
         "compiled": (computing(keras=make_keras(jit_compile=True)), "pass"),
+        "eager": (computing(keras=make_keras(run_eagerly=True, jit_compile=False)), "pass"),
         "shapes were seen to vary": (computing(shapes_vary=True), "pass"),
         "of any length": (computing(spec="TensorSpec(shape=(None, None), dtype=tf.int32)"), "pass"),
     },

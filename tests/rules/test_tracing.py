@@ -92,6 +92,7 @@ def test_a_step_that_always_builds_its_graph_may_owe_it_all_its_work_on_the_host
     ("loop", "relaxed"),
     [
         ({"shapes_vary": True}, True),
+        ({"shapes_vary": False}, False),
         ({"shapes_vary": True, "step_functions": [STEP, "train.py:90 other"]}, False),
         ({"shapes_vary": True, "kind": "keras"}, False),
     ],
@@ -151,6 +152,7 @@ ONE_LENGTH = "TensorSpec(shape=(None, 40), dtype=tf.int32, name=None)"
             "fail",
             28.5,
         ),
+        "validation": (on_many_lengths(role="validation"), "fail", 28.5),
         "two places": (
             session_with(compiled(8.0), compiled(6.0, what="the step of `evaluate`", line=22)),
             "fail",
@@ -162,6 +164,7 @@ ONE_LENGTH = "TensorSpec(shape=(None, 40), dtype=tf.int32, name=None)"
         "four of its own": (session_with(compiled(60.0, 4, **OWN)), "fail", 45.0),
         # A function of one's own makes its variables in a trace of its own.
         "three of its own": (session_with(compiled(60.0, 3, **OWN)), "pass", None),
+        "unknown number": (session_with(compiled(60.0, None)), "pass", None),
     },
     "session, status, saved",
 )

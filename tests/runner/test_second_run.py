@@ -191,6 +191,7 @@ PIPELINE = recorded(op(1, "range"), op(2, "map", 1, line=2), op(3, "batch", 2), 
     "second",
     [
         recorded(*PIPELINE.operations, root="op3", line=9),
+        recorded(*PIPELINE.operations, root="op3", kind="eager"),
         recorded(*PIPELINE.operations, root="op3", id="loop2"),
         recorded(op(1, "range"), op(2, "map", 1, line=5), op(3, "batch", 2), root="op3"),
     ],

@@ -109,6 +109,10 @@ CASES: dict[str, tuple[Threads, Spans]] = {
         },
         {"device_compute": [], "input_wait": [[20, 480]]},
     ),
+    "the wait for a graph function is no eager kernel": (
+        {"python": graph_call(0, 500)},
+        {"device_compute": []},
+    ),
     "GetNext that may find the end": (
         {"tf_data_iterator_get_next/1": [("IteratorGetNextAsOptionalOp::DoCompute", 5, 25, STEP)]},
         {"input_wait": [[5, 25]]},

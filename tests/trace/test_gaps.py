@@ -232,6 +232,14 @@ def test_doing_is_the_shortest_event_that_covers_half(gaps: Spans, steps: list[i
     assert doing(gaps, line) == [min(found)[2] if found else None for found in half]
 
 
+def test_markers_of_steps_say_nothing() -> None:
+    builder = TraceBuilder()
+    written = builder.host().line("python")
+    written.event("pipediag_step", 0, 100, step_num=0).event("ProfilerStep#3", 0, 90)
+    [line] = events_of(builder).host_lines
+    assert doing([(10, 20)], line) == [None]
+
+
 def test_where_the_launching_thread_shows_nothing_the_training_thread_does(tmp_path: Path) -> None:
     profile = CudaProfile()
     profile.steps(0, 300)

@@ -82,6 +82,21 @@ def test_events_without_a_start_are_left_out_and_without_a_length_take_no_time()
     assert line.end_ns.tolist() == line.start_ns.tolist()
 
 
+def test_processes_may_be_text_and_threads_of_two_processes_are_two() -> None:
+    builder = KinetoBuilder()
+    for pid in (1, 2, "trainer"):
+        builder.host("op", 1, 2, pid=pid, tid=5)
+    names = [line.name for line in parse_text(builder.text()).host_lines]
+    assert names == ["thread 5 of 1", "thread 5 of 2", "thread 5 of trainer"]
+
+
+def test_arguments_of_another_type_are_not_there() -> None:
+    builder = KinetoBuilder().kernel("k", 1, 2, bytes="4096", correlation=2**70)
+    line = accelerator(parse_text(builder.text())).lines[0]
+    assert line.stats(0) == {}
+    assert line.integers("correlation_id", np.arange(1)).tolist() == [0]
+
+
 def test_an_event_that_is_not_utf8_is_left_out_and_counted() -> None:
     text = KinetoBuilder().kernel("kernel@", 1, 2).kernel("gemm", 4, 2).text()
     events = parse_text(text.encode().replace(b"@", b"\xff"))

@@ -343,6 +343,7 @@ def test_a_few_batches_of_the_scripts_own_size_are_none_too_many() -> None:
         (Model(), {"data": iter(())}, "no arrays"),
         (Model(), {"callbacks": [object()]}, "arguments"),
         (Model(), {"data": np.zeros((100, 90_000))}, "too many"),
+        (Model(), {"data": np.zeros((5_000, 2))}, "too many"),
         (Model(), {"data": [np.zeros(3), np.zeros(17_000)], "batch_size": 4_096}, "too many"),
         (object(), {}, "AttributeError"),
     ],

@@ -263,12 +263,14 @@ OWN = {"kind": "eager"}
         # Of data of unknown length the first epoch tells.
         ({**KERAS, "planned_steps": None}, 12, 4, 38),
         ({**KERAS, "planned_steps": None}, None, 4, None),
+        ({**KERAS, "planned_steps": None}, 12, 1, None),
         # A loop of the script's own has the epochs that the source tells.
         ({**OWN, "planned_rounds": 4}, 12, None, 38),
         ({**OWN, "planned_rounds": 4}, None, None, None),
         ({**OWN, "planned_rounds": None}, 12, None, None),
         ({**OWN, "planned_rounds": 4, "data_steps": 12}, None, None, 38),
         ({**OWN, "planned_rounds": 1, "data_steps": 12}, None, None, 2),
+        ({**OWN, "planned_rounds": 1, "data_steps": 9}, None, None, None),
         # Two epochs were begun; where they had more batches, only a first call was limited.
         ({**OWN, "planned_rounds": 4, "data_steps": 5, "iterators": 2}, None, None, 10),
         ({**OWN, "planned_rounds": 4, "data_steps": 4, "iterators": 2}, None, None, None),

@@ -49,6 +49,7 @@ READS = [
     "total = sum(1 for _ in data)",
     "labels = np.concatenate([y.numpy() for y in data])",
     "held = {key: value for key, value in data}",
+    "total = len(\n    list(\n        data\n    )\n)",
     "for batch in data:\n    total += len(batch)\n    seen.append(batch.numpy())",
     "for batch in data:\n    pass",
 ]
@@ -56,6 +57,7 @@ EVALUATES = [
     "for batch in data:\n    total += model(batch)",
     "scores = [model(batch) for batch in data]",
     "for batch in list(data):\n    model.predict(batch)",
+    "scores = {key: metric.update_state(key) for key, _ in data}",
     "it = iter(data)",
 ]
 
@@ -75,19 +77,23 @@ def test_source_that_is_gone_tells_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("loop", "rounds"),
     [
+        ("for _ in range(7):", 7),
         ("for _ in range(1, 8, 2):", 4),
         ("for epoch in range(EPOCHS):", 5),
         ("for epoch in range(START, EPOCHS + 1):", 4),
         ("for epoch in range(2 * EPOCHS - len(RATES) // 3):", 9),
         ("for epoch in range(arguments.epochs):", 6),
+        ("for epoch in range(config['epochs']):", 8),
         ("for rate in RATES:", 3),
         ("for rate in (0.1, 0.2):", 2),
         ("for rate in [0.1, 0.2, *RATES]:", None),
         ("for number, rate in enumerate(RATES):", 3),
         ("for _ in tqdm(range(9)):", 9),
+        ("for _ in trange(9):", 9),
         ("for _ in progress.trange(1, 9):", 8),
         ("for one, rate in zip(range(5), RATES):", 3),
         ("for one in zip(endless, RATES):", None),
+        ("for _ in range(int(3.0)):", 3),
         ("for _ in range(int(EPOCHS / 2)):", 2),
         ("for _ in range(math.ceil(0.5 * EPOCHS)):", 3),
         ("for _ in range(floor(EPOCHS / 2)):", 2),
@@ -97,6 +103,7 @@ def test_source_that_is_gone_tells_nothing(tmp_path: Path) -> None:
         ("for _ in range(rows.shape[0] // EPOCHS):", 1),
         ("for _ in range(arguments.shape[0]):", None),
         ("for one in map(str, RATES):", None),
+        ("for one in endless:", None),
         ("while True:", None),
         ("if True:", 1),
     ],
@@ -130,6 +137,7 @@ def test_the_size_of_what_a_loop_goes_through(
         (None, "count_of_steps", 6),
         (3, "step", 6),
         (3, "set_anew_step", 6),
+        (3, "waits", 6),
     ],
 )
 def test_rounds_that_a_number_of_steps_ends_are_not_known(
@@ -148,6 +156,7 @@ def test_rounds_that_a_number_of_steps_ends_are_not_known(
     ("arguments", "rounds"),
     [
         ("x, epochs=count", None),
+        ("x,\n        epochs=2 * stage[0]", None),
         ("x, epochs=EPOCHS", 2),
         ("x, epochs=count, initial_epoch=count - 1", 2),
         ("rate, verbose=count", 2),
@@ -166,7 +175,9 @@ TAKEN = [
     ("for step, batch in enumerate(data):\n    if step >= 100:\n        break", 101),
     ("for step, batch in enumerate(data):\n    if step == MOST - 1:\n        break", 50),
     ("for step, batch in enumerate(data, 1):\n    if MOST and step >= MOST:\n        break", 50),
+    ("for step, (x, y) in enumerate(data):\n    if step + 1 > MOST:\n        break", 51),
     ("for step, _ in enumerate(data):\n    if MOST > 0 and step >= MOST - 1:\n        break", 50),
+    ("for i, _ in enumerate(data):\n    if MOST is not None and i == MOST:\n        break", 51),
     ("for batch in data:\n    done += 1\n    if done == MOST:\n        break", 47),
     ("for batch in data:\n    if done == MOST:\n        break\n    done += 1", 48),
     ("for step, batch in zip(range(MOST), data):\n    pass", 50),
@@ -176,6 +187,7 @@ TAKEN = [
     ("it = iter(data)\nfirst = next(it)\nfor _ in range(MOST):\n    next(it)", 51),
 ]
 UNBOUNDED = [
+    "for step, batch in enumerate(data):\n    if batch >= 100:\n        break",
     "for step, batch in enumerate(data):\n    if step >= unknown:\n        break",
     "for step, batch in enumerate(data):\n    if short and step >= 9:\n        break",
     # 0 stands for no limit.
@@ -192,6 +204,8 @@ UNBOUNDED = [
     "for done, batch in enumerate(data):\n    done = 0\n    if done >= 9:\n        break",
     # The outer loop may be that of epochs.
     "it = iter(data)\nfor _ in range(3):\n    for _ in range(MOST):\n        next(it)",
+    "it = iter(data)\nwhile True:\n    step(next(it))",
+    "it = iter(data)\nfor _ in range(200):\n    step(it)",
     "it = iter(data)\nfor _ in range(200):\n    step(next(it))\nstep(it)",
     "it = iter(data)\nfor _ in range(200):\n    if done:\n        next(it)",
     "it = iter(data)\ndef step():\n    next(it)\nfor _ in range(200):\n    step()",
@@ -232,6 +246,10 @@ HEADER = "for epoch in range(4):\n    for batch in trains() or []:\n        pass
         (HEADER, 4),
         ("scores = [trains() for rate in (1, 2, 3)]", None),
         ("for epoch in range(4):\n    losses = [len(batch) for batch in data]", 4),
+        (
+            "for epoch in range(4):\n    losses = {\n        one\n        for one in data\n    }",
+            4,
+        ),
         ("for epoch in range(4):\n    losses = [x for rate in (1, 2) for x in data]", None),
         ("for epoch in range(4):\n    losses = [list(data) for rate in (1, 2)]", None),
         ("def range(count):\n    return [1]\n\nfor epoch in range(5):\n    trains()\n", None),
@@ -299,12 +317,16 @@ for epoch in range(4):
     [
         ("data", (12, 4)),
         ("shown(data)", (12, 4)),
+        ("enumerate(shown(shown(data)))", (12, 4)),
         ("repeated(data, range(5))", (12, 20)),
         ("repeated(data, iter(range(5)))", (12, None)),
     ],
 )
 def test_a_loop_is_where_a_generator_of_the_scripts_hands_on_its_data(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, through: str, expected: tuple[int, int]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    through: str,
+    expected: tuple[int, int],
 ) -> None:
     script = str(tmp_path / "train.py")
     monkeypatch.setattr(callsites, "is_users", lambda name: name == script)

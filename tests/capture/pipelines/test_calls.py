@@ -9,7 +9,9 @@ import random
 import time
 from collections.abc import Callable
 from functools import partial
+from math import sqrt
 from pathlib import Path
+from time import sleep
 from typing import Any
 
 import numpy as np
@@ -160,14 +162,17 @@ def closing_over(module: Any) -> Any:
 @pytest.mark.parametrize(
     ("function", "names"),
     [
+        (attributes, []),
         (own_print, []),
         (opens, ["open"]),
         (nested, ["print", "time.sleep"]),
         (closing_over(time), ["time.sleep"]),
         (closing_over(object()), []),
         (of_the_script, [f"{__name__}.attributes"]),
+        (lambda x: sleep(x + 1), ["time.sleep"]),
         (lambda x: x + np.random.uniform(), ["numpy.random.uniform"]),
         (lambda x: x * random.random(), ["random.random"]),
+        (lambda x: np.float32(x) + sqrt(x), ["math.sqrt"]),
         (partial(opens, "train.csv"), ["open"]),
         (print, []),
     ],
@@ -276,11 +281,14 @@ class Epochs:
         (wrapped, "it changes `SEEN`"),
         (Counter().only_looks, None),
         (Counter(), None),
+        (Counter().marks, "it changes `self`"),
         (Counter().takes_all, "it changes `SEEN`"),
         (Epochs(), "it changes `self`"),
         (partial(appends), "it changes `SEEN`"),
+        (partial(Counter().keeps, 1), "it changes `self.read`"),
         (partial(Epochs()), "it changes `self`"),
         (partial(Counter().only_looks, 1), None),
+        (SEEN.append, None),
         (np.add, None),
     ],
 )
@@ -322,6 +330,7 @@ def drawing_from(rng: Any) -> Any:
         (lambda x: x + OWN_RNG.random(), "it draws from `OWN_RNG`"),
         (lambda x, rng=None: x, None),
         (drawing_from(OWN_RNG), "it draws from `rng`"),
+        (Counter().only_looks, "it draws from `rng`"),
         (Counter(), "it draws from `rng`"),
         (partial(Counter().only_looks, 1), "it draws from `rng`"),
         (partial(attributes, rng=OWN_RNG), "it draws from `rng`"),

@@ -76,6 +76,15 @@ def test_a_second_fit_before_its_first_batch_is_between_loops() -> None:
     assert [one.fit for one in spent(*spans)] == [1, 1, None, 3, 3]
 
 
+def test_a_loop_of_its_own_after_a_fit_is_another_training() -> None:
+    assert places(
+        ("fit", 0, 30, "fit"), ("steps", 0, 20, "loop1"), ("steps", 50, 100, "loop1")
+    ) == [STEPS, END, BETWEEN, STEPS]
+    assert places(
+        ("steps", 0, 20, "loop1"), ("fit", 30, 100, "fit"), ("steps", 50, 100, "loop1")
+    ) == [STEPS, BETWEEN, BETWEEN, STEPS]
+
+
 @pytest.mark.parametrize(
     ("around", "what"),
     [
