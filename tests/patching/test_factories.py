@@ -699,6 +699,11 @@ model.fit(make(1, True), callbacks=[Scores(val)])"""
             "validation_data=held.cache())",
         ),
         (
+            "def main(_):\n    model.fit(make(1, True), validation_data=val)\napp.run(main)",
+            ".fit",
+            "validation_data=val.cache())",
+        ),
+        (
             OWN_LOOP.replace(
                 "    for x, y in data:\n        score(model(x), y)\n",
                 "    return [score(model(x), y) for x, y in data]\n",

@@ -57,11 +57,17 @@ def definition_of(function: Any) -> tuple[Source, ast.AST] | None:
     return (source, found) if source is not None and found is not None else None
 
 
+_MOST_FILES = 100
+"""Files of the script that are all read, which takes some ten milliseconds each."""
+
+
 def script_sources() -> list[Source]:
-    """Return the script's files, those that only run included."""
+    """Return the script's files; of very many, those that run."""
     running = (one.f_code.co_filename for one in frames())
-    own = (path for path in running if package_of(path) is None and is_users(path))
-    found = (source_of(path) for path in dict.fromkeys([*own, *script_files()]))
+    own = [path for path in running if package_of(path) is None and is_users(path)]
+    others = script_files()
+    paths = dict.fromkeys([*own, *others] if len(others) <= _MOST_FILES else own)
+    found = map(source_of, paths)
     return [one for one in found if one is not None]
 
 
