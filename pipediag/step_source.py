@@ -7,17 +7,8 @@ it. Nothing of the source is run.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
-
-from pipediag.step_names import (
-    name_read,
-    named_in,
-    names_of,
-    nodes_of,
-    outside_of,
-    set_always,
-)
 
 
 class NotAFunctionError(Exception):
@@ -172,7 +163,7 @@ def _analysed(
     lines, tape = text.splitlines(), step[0]
     assert isinstance(tape, ast.With)
     assert isinstance(loop, _Loop)
-    for node in nodes_of(step):
+    for node in _nodes_of(step):
         if isinstance(node, _LEAVES):
             raise NotAFunctionError(f"Line {node.lineno} leaves the step, or is no part of one.")
         if isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno != node.lineno:
@@ -188,22 +179,22 @@ def _analysed(
     for one in (*inner, *body[1:]):
         if one not in metrics:
             _refuse_host(one)
-    reads, sets = names_of(body)
-    always = {name for one in body for name in set_always(one)}
+    reads, sets = _names_of(body)
+    always = {name for one in body for name in _set_always(one)}
     if sometimes := sorted(sets.keys() - always):
         raise NotAFunctionError(f"`{sometimes[0]}` is set only in some cases.")
-    in_loop = names_of([loop])[1]
-    away = [*outside_of(scope, step), *nodes_of(moved)]
-    outside = set(map(name_read, away))
+    in_loop = _names_of([loop])[1]
+    away = [*_outside_of(scope, step), *_nodes_of(moved)]
+    outside = set(map(_name_read, away))
     # What the step reads before it sets it, an RNN's state, it hands on to the next one.
     targets = (one.target for one in ast.walk(loop) if isinstance(one, ast.For))
-    carried = reads.keys() - names_of(targets)[1]
-    tapes = names_of(tape.items)[1].keys()
+    carried = reads.keys() - _names_of(targets)[1]
+    tapes = _names_of(tape.items)[1].keys()
     shared = {name for one in ast.walk(scope) if isinstance(one, _Shared) for name in one.names}
     read_later = outside | carried | shared
     results = tuple(one for one in sets if one in read_later and one not in tapes)
     of_others = _behind_other_tapes(scope, tape, tapes)
-    if not tapes.isdisjoint(carried | {name_read(one) for one in away if one not in of_others}):
+    if not tapes.isdisjoint(carried | {_name_read(one) for one in away if one not in of_others}):
         raise NotAFunctionError("Other code reads the tape, too.")
     return StepSource(
         first=tape.lineno,
@@ -229,7 +220,7 @@ def _behind_other_tapes(scope: ast.AST, tape: ast.With, names: Set[str]) -> set[
         for block in (getattr(node, name, None) for name in _BLOCKS):
             other = False
             for one in block if isinstance(block, list) else ():
-                if isinstance(one, ast.With) and not names.isdisjoint(names_of(one.items)[1]):
+                if isinstance(one, ast.With) and not names.isdisjoint(_names_of(one.items)[1]):
                     other = one is not tape
                 if other:
                     found |= {*ast.walk(one)}
@@ -258,9 +249,9 @@ def _divided(
     before: list[ast.stmt] = []
     after: list[ast.stmt] = []
     for place, one in enumerate(flat):
-        reads, sets = names_of([one])
-        read_later, set_later = names_of(flat[place + 1 :])
-        earlier = {*names_of(flat[:place])[1], *names_of(tape.items)[1]}
+        reads, sets = _names_of([one])
+        read_later, set_later = _names_of(flat[place + 1 :])
+        earlier = {*_names_of(flat[:place])[1], *_names_of(tape.items)[1]}
         # What it reads must still be the same behind the step, objects that the step changes, too.
         used_later = sets.keys() & read_later.keys() | reads.keys() & set_later.keys()
         changing = _owners(one) & read_later.keys() - earlier - imported
@@ -269,7 +260,7 @@ def _divided(
         if _looks_only(one) and not used_later and not changing:
             after.append(one)
             continue
-        by_tape = names_of(each for each in tape.body if each not in after)[0].keys() - imported
+        by_tape = _names_of(each for each in tape.body if each not in after)[0].keys() - imported
         needed = reads.keys() & (earlier | by_tape) or sets.keys() & by_tape
         if one in step[1:-1] and not needed:
             before.append(one)
@@ -296,7 +287,7 @@ def _takes_a_size(statement: ast.stmt) -> bool:
     match statement:
         case ast.Assign(value=value):
             calls = {called_name(one) for one in ast.walk(value) if isinstance(one, ast.Call)}
-            return calls <= _OF_SIZES and not _OF_SIZES.isdisjoint(named_in(ast.walk(value)))
+            return calls <= _OF_SIZES and not _OF_SIZES.isdisjoint(_named_in(ast.walk(value)))
     return False
 
 
@@ -398,3 +389,101 @@ def _numbers(statement: ast.stmt) -> range:
 def _dedented(lines: Sequence[str], indent: str, numbers: Iterable[int]) -> list[str]:
     texts = (lines[number - 1] for number in numbers)
     return [text.removeprefix(indent) if text.strip() else "" for text in texts]
+
+
+def _nodes_of(parts: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Iterate over all nodes of parts of a syntax tree."""
+    return (one for part in parts for one in ast.walk(part))
+
+
+_Used = dict[str, None]
+"""Names in the order in which they are first used."""
+
+
+def _names_of(nodes: Iterable[ast.AST]) -> tuple[_Used, _Used]:
+    """Return names that are read before the nodes set them, and all that they set."""
+    names = _Names()
+    for node in nodes:
+        names.visit(node)
+    return names.reads, names.sets
+
+
+class _Names(ast.NodeVisitor):
+    """Goes over code as Python runs it: values before what is set to them."""
+
+    def __init__(self) -> None:
+        self.reads: _Used = {}
+        self.sets: _Used = {}
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if not isinstance(node.ctx, ast.Load):
+            self.sets.setdefault(node.id)
+        elif node.id not in self.sets:
+            self.reads.setdefault(node.id)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        if isinstance(node.target, ast.Name) and node.target.id not in self.sets:
+            self.reads.setdefault(node.target.id)
+        self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.visit(node.value)
+            self.visit(node.target)
+
+    def _scope(self, node: ast.AST) -> None:
+        inside = [*ast.walk(node)]
+        names = [one for one in inside if isinstance(one, ast.Name)]
+        own = {one.id for one in names if not isinstance(one.ctx, ast.Load)} | self.sets.keys()
+        own |= {one.arg for one in inside if isinstance(one, ast.arg)}
+        self.reads |= dict.fromkeys(one.id for one in names if one.id not in own)
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            self.sets.setdefault(node.name)
+
+    visit_FunctionDef = visit_ClassDef = visit_Lambda = _scope  # noqa: N815
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _scope  # noqa: N815
+
+    def generic_visit(self, node: ast.AST) -> None:
+        fields = [name for name in node._fields if name not in ("target", "targets")]
+        if len(fields) < len(node._fields):  # behind the value, or what a loop goes over
+            fields.insert(1, "targets" if isinstance(node, ast.Assign) else "target")
+        for name in fields:
+            value = getattr(node, name, None)
+            for one in value if isinstance(value, list) else [value]:
+                if isinstance(one, ast.AST):
+                    self.visit(one)
+
+
+def _name_read(node: ast.AST) -> str | None:
+    """Return the name that a node reads or deletes, or adds to."""
+    match node:
+        case (
+            ast.Name(id=name, ctx=ast.Load() | ast.Del()) | ast.AugAssign(target=ast.Name(id=name))
+        ):
+            return name
+    return None
+
+
+def _set_always(statement: ast.stmt) -> set[str]:
+    """Return the names that a statement sets in any case."""
+    if isinstance(statement, ast.With):
+        inner = {name for one in statement.body for name in _set_always(one)}
+        return inner | _names_of(statement.items)[1].keys()
+    conditional = isinstance(statement, ast.If | ast.For | ast.While)
+    return set() if conditional else set(_names_of([statement])[1])
+
+
+def _outside_of(scope: ast.AST, inside: list[ast.stmt]) -> Iterator[ast.AST]:
+    """Iterate over the nodes of a scope but for those of the statements inside of it."""
+    for child in ast.iter_child_nodes(scope):
+        if child not in inside:
+            yield child
+            yield from _outside_of(child, inside)
+
+
+def _named_in(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """Iterate over the names of what nodes name: variables, functions and attributes."""
+    for node in nodes:
+        match node:
+            case ast.Name(id=name) | ast.Attribute(attr=name):
+                yield name
