@@ -165,7 +165,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Said:
-    """What is said of batches or losses."""
+    """Comparison of batches or losses, in words."""
 
     sentence: str
     found: Literal["equal", "reordered", "different"] | None = None

@@ -36,19 +36,18 @@ def calls_in(written: Iterable[ast.AST]) -> list[ast.Call]:
     return [node for one in written for node in ast.walk(one) if isinstance(node, ast.Call)]
 
 
-def other_files(file: str | None = None) -> list[ast.Module]:
-    """Return the syntax trees of the script's modules, but for that of the file."""
-    trees = (parsed(one) for one in script_files() if one != file)
-    return [tree for tree in trees if tree is not None]
+def script_trees() -> list[ast.Module]:
+    """Return the syntax trees of the script's modules."""
+    return [tree for tree in map(parsed, script_files()) if tree is not None]
 
 
 _BETWEEN_EPOCHS = ("on_epoch_begin", "on_epoch_end")
 _REORDERING = ("permutation", "permuted", "sample", "shuffle")
 
 
-def reordered_in_loops(trees: Iterable[ast.AST], names: Container[str]) -> str | None:
-    """Return the name, of those given, of a variable or an attribute that is shuffled, or set to a
-    shuffled or drawn order, in a loop or at an epoch's begin or end; None where none is."""
+def reordered_in_loops(trees: Iterable[ast.AST], names: Container[str]) -> bool:
+    """Return True if a variable or an attribute of one of these names is shuffled, or set to a
+    shuffled or drawn order, in a loop or at an epoch's begin or end."""
     for node in (node for tree in trees for node in ast.walk(tree)):
         between = isinstance(node, ast.FunctionDef) and node.name in _BETWEEN_EPOCHS
         if not between and not isinstance(node, ast.For | ast.AsyncFor | ast.While):
@@ -62,9 +61,9 @@ def reordered_in_loops(trees: Iterable[ast.AST], names: Container[str]) -> str |
                         continue
                 case _:
                     continue
-            if (name := _name(changed)) in names:
-                return name
-    return None
+            if _name(changed) in names:
+                return True
+    return False
 
 
 def _name(node: ast.expr) -> str | None:

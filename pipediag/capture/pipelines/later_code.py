@@ -129,7 +129,7 @@ class Source:
         self.read: dict[str, list[ast.expr]] = defaultdict(list)
         self.set: dict[str, list[ast.expr]] = defaultdict(list)
         self.changed: dict[str, list[ast.expr]] = defaultdict(list)
-        """What names a container where its contents are changed."""
+        """Names and attributes of containers, where their contents are changed."""
         self.parts_set: dict[str, list[ast.Attribute]] = defaultdict(list)
         """Attributes that are set, by the code of the objects."""
         for node in nodes:

@@ -19,7 +19,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from pipediag.capture.callsites import is_keras_class, is_users, unwrap
-from pipediag.capture.loops.syntax import other_files, reordered_in_loops
+from pipediag.capture.loops.syntax import reordered_in_loops, script_trees
 from pipediag.capture.pipelines.values import closure_of
 from pipediag.capture.process import let_pass, random_state_kept
 from pipediag.capture.replay import NotReplayableError, at_start, first_line, said
@@ -428,7 +428,7 @@ def _is_reordered(generator: Any) -> bool:
         known = function.__globals__ | closure_of(function)
         waiting += [known[name] for name in own & known.keys() if callable(known[name])]
         names |= own
-    return reordered_in_loops(other_files(), names) is not None
+    return reordered_in_loops(script_trees(), names)
 
 
 def _rows(batch: Any) -> int:

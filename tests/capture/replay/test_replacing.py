@@ -257,5 +257,5 @@ def rows() -> Iterator[int]:
 def test_what_a_loop_shuffles_is_not_the_same_in_each_epoch(
     code: str, reordered: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rebuilding, "other_files", lambda: [ast.parse(code)])
+    monkeypatch.setattr(rebuilding, "script_trees", lambda: [ast.parse(code)])
     assert _is_reordered(rows) == reordered
