@@ -281,6 +281,11 @@ class GraphStep(TimedPairs):
     called_again: bool = False
     """True if the function around the loop may be called in a loop, and makes a trace each time."""
     traced_ms: float = 0.0
+    """Milliseconds of a trace, its first call included."""
+    shapes: int = 1
+    """Shapes of its batches that were seen, where each has a trace."""
+    traces: float = 1.0
+    """Traces that it is expected to need, by how often each shape was seen."""
 
 
 @dataclass

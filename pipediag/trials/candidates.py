@@ -182,7 +182,15 @@ def _with_timed_step(session: Session, finding: Finding) -> Finding:
         return finding
     calls = _epochs(session) if step.called_again else 1.0
     faster = partial(faster_steps, session, fmean(step.own_ms))
-    return _with_pairs(finding, step, faster, once_s=calls * step.traced_ms / 1e3)
+    trace_s = calls * step.traced_ms / 1e3
+    more = step.traces - step.shapes
+    found = _with_pairs(finding, step, faster, once_s=trace_s * step.traces)
+    if not more or found.trial is None:
+        return found
+    ends_s = (trace_s * step.shapes, trace_s * (step.traces + more))
+    return found.model_copy(
+        update={"trial": found.trial.model_copy(update={"once_ci95_s": ends_s})}
+    )
 
 
 def _with_pairs(

@@ -306,6 +306,20 @@ def test_a_step_that_was_timed_in_a_script_that_ended_has_a_measured_gain_of_the
     assert after.for_run.speedup < after.trial.speedup
 
 
+def test_traces_of_many_shapes_count_against_a_timed_step() -> None:
+    shapes = {"relaxed": False, "traced_ms": 2_000.0, "shapes": 20, "traces": 25.0}
+    times = [2.0 + n / 100 for n in range(8)]
+    pairs = GraphStep(file="train.py", line=20, own_ms=[8.0] * 8, other_ms=times, **shapes)
+    step = Edit("eager-execution", "a step", (ExtractStep("train.py", 20, (), False),))
+    found = make_finding("eager-execution", edit=step, part="steps", speedup_at_most=9.0)
+    loop = make_loop(kind="eager", graph_step=pairs)
+    steps = make_part("steps", 40.0, file=loop.file, line=loop.line, loop_id=loop.id)
+    before = make_session(loops=[loop], findings=[found], run=make_run(steps, whole_s=60.0))
+    (after,) = with_trials(before, {}, "The script ended.").findings
+    assert (after.trial.once_s, after.trial.once_ci95_s) == (50.0, (40.0, 60.0))
+    assert after.for_run.speedup < 1.0
+
+
 # What evaluates.
 
 

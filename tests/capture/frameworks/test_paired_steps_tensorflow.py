@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.frameworks.tensorflow.paired_steps import _LOSSES
+from pipediag.capture.frameworks.tensorflow.paired_steps import _LOSSES, expected_kinds
 from tests.capture.conftest import Capturing
 
 pytestmark = pytest.mark.tensorflow
@@ -213,10 +213,10 @@ def test_steps_are_timed_both_ways_and_leave_what_the_script_made(results: dict[
     assert interrupted == 1 + 2 * 9
 
 
-def test_another_length_that_comes_later_is_noticed(results: dict[str, Any]) -> None:
+def test_another_shape_that_comes_later_is_counted(results: dict[str, Any]) -> None:
     _, step, _ = results["of one length at first"]
-    assert len(step["other_ms"]) == 8
-    assert "one length" in step["lacking"]
+    assert (len(step["other_ms"]), step["lacking"]) == (8, None)
+    assert (step["relaxed"], step["shapes"], step["traces"]) == (False, 2, 2.0)
 
 
 def test_batches_that_the_script_would_not_have_had_tell_nothing(results: dict[str, Any]) -> None:
@@ -225,11 +225,21 @@ def test_batches_that_the_script_would_not_have_had_tell_nothing(results: dict[s
     assert (step["lacking"], step["other_ms"]) == (None, [])
 
 
-def test_a_model_for_one_length_is_not_timed_with_several(results: dict[str, Any]) -> None:
+def test_a_model_for_one_length_has_a_trace_for_each(results: dict[str, Any]) -> None:
     values, step, _ = results["static"]
     assert values == results["alone"]
-    assert "one length" in step["lacking"]
-    assert step["other_ms"] == []
+    assert (len(step["other_ms"]), step["lacking"]) == (8, None)
+    assert (step["relaxed"], step["shapes"], step["traces"]) == (False, 3, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("counts", "kinds"),
+    [([], 0.0), ([9, 7], 2.0), ([5, 1], 2.0), ([1, 1, 1], 6.0), ([2, 1, 1], 3.5)],
+)
+def test_kinds_that_were_not_seen_are_expected_by_those_seen_once(
+    counts: list[int], kinds: float
+) -> None:
+    assert expected_kinds(counts) == kinds
 
 
 @pytest.mark.parametrize(

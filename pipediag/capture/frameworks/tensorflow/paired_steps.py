@@ -11,6 +11,7 @@ import linecache
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -35,10 +36,9 @@ _PAIRS = 8
 _MOST_BYTES = 512 * 1024 * 1024
 """Size of the variables, of which up to three copies are held for the length of a step."""
 _MOST_COMPARED = 1_000
-"""Own choice: steps whose batches' lengths are compared, some microseconds each."""
-_ONE_LENGTH = (
-    "A trace of it takes batches of one length alone, and they have several: each would be traced."
-)
+"""Own choice: steps whose batches' shapes are counted, some microseconds each."""
+_LONGEST_TRACING_S = 20.0
+"""Own choice: time for the traces of several shapes, after which no more pairs are made."""
 _FURTHEST = 0.02
 """Largest distance between the changes of all variables, as a part of their length: Adam divides by
 gradients, so that rounding shows where these are almost zero."""
@@ -57,9 +57,11 @@ class _Step:
     seen: int = 0
     elements: Any = None
     """Specs of the elements of the dataset that the loop goes through; None without one."""
-    lengths: set[tuple[_Shape, ...]] = field(default_factory=set)
-    """Shapes of the tensors that steps were given, without the number of rows."""
+    shapes: Counter[tuple[_Shape, ...]] = field(default_factory=Counter)
+    """How often steps were given tensors of these shapes."""
     function: Any = None
+    tracing_ms: float = 0.0
+    """Time of all traces so far, their first calls included."""
     variables: Sequence[Any] = ()
     takes_any: bool = False
     """True if one trace serves batches of any shape that may come."""
@@ -128,11 +130,10 @@ class PairedSteps:
         try:
             given = _given(step, frame)
             if compares:
-                step.lengths.add(tuple(tuple(one.shape[1:]) for one in _tensors(given.values())))
-            is_traced = step.is_over or step.function is not None
-            if is_traced and compares and len(step.lengths) > 1:
-                self._give_up(step, _ONE_LENGTH)
-            elif not step.is_over and step.seen > _SEEN:
+                step.shapes[tuple(tuple(one.shape) for one in _tensors(given.values()))] += 1
+                step.record.shapes = len(step.shapes)
+                step.record.traces = expected_kinds(step.shapes.values())
+            if not step.is_over and step.seen > _SEEN:
                 self._begin(step, frame, given)
         except Exception as error:
             let_pass(error)
@@ -169,7 +170,8 @@ class PairedSteps:
         except Exception as error:
             let_pass(error)
             lacking = f"As a `tf.function` it raised {first_line(error)[:_LONGEST]}."
-        if lacking is not None or len(step.record.other_ms) >= _PAIRS:
+        enough = step.tracing_ms > 1e3 * _LONGEST_TRACING_S and step.record.is_timed
+        if lacking is not None or enough or len(step.record.other_ms) >= _PAIRS:
             self._give_up(step, lacking)
         self._clock.interrupted_by_us(applied_ns, time.monotonic_ns())
 
@@ -231,6 +233,16 @@ def _is_dense(value: Any) -> bool:
     return hasattr(value, "dtype") and hasattr(value, "ndim")
 
 
+def expected_kinds(counts: Iterable[int]) -> float:
+    """Return how many kinds there are, by how often each was seen.
+
+    Chao's estimator, in its form without a bias (Chao, "Nonparametric estimation of the number of
+    classes in a population", Scandinavian Journal of Statistics 11, 1984; and 2005).
+    """
+    seen = Counter(counts)
+    return seen.total() + seen[1] * (seen[1] - 1) / (2.0 * (seen[2] + 1))
+
+
 _LOSSES = re.compile(r"(?<!keras)\.losses\b(?!\.)")
 """`model.losses`, and not the module `keras.losses`."""
 
@@ -271,7 +283,7 @@ def _specs(step: _Step, arguments: tuple[Any, ...]) -> Any:
         if not _is_dense(value):
             return value
         at = next(place)
-        seen = (one[at] for one in step.lengths)
+        seen = {one[at][1:] for one in step.shapes}
         return tensorflow.TensorSpec(for_any_batch(tuple(value.shape), seen, elements), value.dtype)
 
     return tensorflow.nest.map_structure(relaxed, arguments)
@@ -326,13 +338,13 @@ def _prepare(step: _Step, frame: FrameType, arguments: tuple[Any, ...]) -> str |
         step.takes_any = True
     except Exception as error:
         let_pass(error)
-        if len(step.lengths) > 1:
-            return _ONE_LENGTH
         function = tensorflow.function(python)
         start_ns = time.monotonic_ns()
         concrete = function.get_concrete_function(*arguments)
     step.record.relaxed = step.takes_any
-    step.record.traced_ms += (time.monotonic_ns() - start_ns) / 1e6
+    if step.takes_any:
+        step.record.shapes, step.record.traces = 1, 1.0
+    _add_tracing(step, function, time.monotonic_ns() - start_ns)
     step.variables = [one for one in concrete.graph.variables if hasattr(one, "assign")]
     size = sum(one.dtype.size * (one.shape.num_elements() or 0) for one in step.variables)
     if size > _MOST_BYTES:
@@ -380,7 +392,7 @@ def _made_twice(
         # The first call of a trace also optimises its graph.
         if not step.is_warm or step.function.experimental_get_tracing_count() != traces:
             traced_ns, took_ns = took_ns, _again(step, arguments, before)
-            step.record.traced_ms += (traced_ns - took_ns) / 1e6
+            _add_tracing(step, step.function, traced_ns - took_ns)
         same = step.draws or _same_changes(step.variables, before, after)
     finally:
         # Without copies, for which there may be no memory.
@@ -393,6 +405,11 @@ def _made_twice(
         step.record.other_ms.append(took_ns / 1e6)
     step.is_warm = True
     return None
+
+
+def _add_tracing(step: _Step, function: Any, took_ns: int) -> None:
+    step.tracing_ms += took_ns / 1e6
+    step.record.traced_ms = step.tracing_ms / max(1, function.experimental_get_tracing_count())
 
 
 def _again(step: _Step, arguments: tuple[Any, ...], before: list[Any]) -> int:
