@@ -26,6 +26,7 @@ _COUNTS = frozenset(
     "take skip shard enumerate window take_while scan group_by_window unique counter".split()
 )
 """Kinds that count or compare elements: each worker would do so in its own share."""
+_OF_THIS_PROCESS = PYTHON_OPERATIONS | LOOKUP | VARIABLES
 
 RULE = Rule(
     id="input-service",
@@ -53,17 +54,11 @@ def _at_the_last_place(session: Session) -> Iterable[Finding]:
     if known(session.breakdown)["input_wait"].ci95_percent[0] < INPUT_BOUND.value:
         return
     own = [op for op in chain(session.ops, last) if not (op.made_by_framework or op.helper)]
-    blocking = _blocking(session, own[0]) if own else None
-    place = next((op for op in own if _blocking(session, op) is None), None)
+    place = next((op for op in own if _can_be_sent(session, op)), None)
     work = session.operation(known(session.pipeline).bottleneck_op_id)
-    sent = [] if place is None else [place, *upstream(session, place)]
     # The costly part, or what holds it, has to be a part of what is sent.
     ends = {work.id, work.inside_function_of} if work is not None else set()
-    if place is None or (ends and ends.isdisjoint(one.id for one in sent)):
-        if blocking is not None:
-            op, reason = blocking
-            advice = f"Other hosts can't take this pipeline over: {call_name(op)} {reason}."
-            yield RULE.finding("informative", advice, op=op, weight=weight)
+    if place is None or (ends and ends.isdisjoint(_ids(session, place))):
         return
     condition = _HOSTS if any(op.kind == "shuffle" for op in session.ops) else _ORDER
     yield RULE.finding(
@@ -76,33 +71,30 @@ def _at_the_last_place(session: Session) -> Iterable[Finding]:
     )
 
 
-def _blocking(session: Session, place: Operation) -> tuple[Operation, str] | None:
-    """Return the operation that keeps all up to a place from being distributed, and the reason."""
-    above = [place, *upstream(session, place)]
-    ids = {op.id for op in above}
-    inside = [op for op in session.ops if op.inside_function_of in ids and op.id not in ids]
+def _ids(session: Session, place: Operation) -> set[str]:
+    return {op.id for op in (place, *upstream(session, place))}
+
+
+def _can_be_sent(session: Session, place: Operation) -> bool:
+    """Return True if other processes make the same of all up to a place, but for the order."""
     if (given := option(session.pipeline, "deterministic")) is not None and given[1] is True:
-        return place, f"is to keep the order of its elements (`{given[0]} = True`)"
-    for op in (*above, *inside):
-        reason = _reason(op)
-        if reason is not None:
-            return op, reason
-    return None
+        return False
+    ids = _ids(session, place)
+    sent = [op for op in session.ops if op.id in ids or op.inside_function_of in ids]
+    return not any(map(_stays_here, sent))
 
 
-def _reason(op: Operation) -> str | None:
+def _stays_here(op: Operation) -> bool:
+    """Return True if it needs this process, goes by the number or the order of all elements, or
+    reads from several datasets, whose shares would not fit together."""
     fixed = op.parameters.get("seed") is not None
     fixed = fixed or op.parameters.get("reshuffle_each_iteration") is False
-    reasons = {
-        "calls Python, which only this process has": op.calls_python
-        or uses(op.function, PYTHON_OPERATIONS),
-        "reads a table or a variable of this process": uses(op.function, LOOKUP | VARIABLES),
-        "keeps elements, and each worker would keep another share of them": op.kind in CACHES,
-        "goes by the number of elements, and each worker has a share of them": op.kind in _COUNTS,
-        "reads from several datasets, whose shares would not fit together": len(op.parent_ids) > 1,
-        "has a fixed order, which workers can't keep": op.kind == "shuffle" and fixed,
-    }
-    return next((reason for reason, holds in reasons.items() if holds), None)
+    return (
+        bool(op.calls_python or uses(op.function, _OF_THIS_PROCESS))
+        or op.kind in (*CACHES, *_COUNTS)
+        or len(op.parent_ids) > 1
+        or (op.kind == "shuffle" and fixed)
+    )
 
 
 def last_resort(
