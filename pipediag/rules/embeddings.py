@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -15,14 +14,14 @@ from pipediag.facts.embeddings import (
     within_percent,
 )
 from pipediag.facts.limits import INPUT_BOUND, OPERATION_SHARE, Threshold
-from pipediag.facts.step import class_ms, class_percent, keras_3, percent_of_step
+from pipediag.facts.step import class_ms, class_percent, percent_of_step
 from pipediag.rules.model_edits import (
     NO_MODEL_EDIT,
+    PLAIN_SGD,
     compiled_by_xla,
     no_row_wise,
+    row_wise_advice,
     row_wise_update,
-    to_add,
-    to_drop,
 )
 from pipediag.rules.relevance import at_most_without, input_first
 from pipediag.rules.rule import Place, Rule, known
@@ -30,7 +29,7 @@ from pipediag.session.findings import Finding
 from pipediag.session.loops import Embedding
 from pipediag.session.model import Session
 from pipediag.session.recorded_loops import EmbeddingIds, Softmax
-from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
+from pipediag.vocabulary import Scalar
 
 _tables_rule = partial(
     Rule, id="embedding-update", needs=("loop", "steps", "breakdown"), frees=("device_compute",)
@@ -76,7 +75,7 @@ def _judged(
 def _added(times_ms: Iterable[float | None]) -> float | None:
     """Return the sum; None if one of the times is not known."""
     found = list(times_ms)
-    return None if None in found else sum(ms for ms in found if ms is not None)
+    return None if None in found else sum(filter(None, found))
 
 
 def _names_of(tables: Sequence[Embedding]) -> str:
@@ -148,12 +147,9 @@ def _matter(session: Session, tables: Sequence[Embedding]) -> bool:
 def _update_advice(session: Session, tables: Sequence[Embedding]) -> str:
     keras = session.keras
     own = (keras.optimizer if keras else None) or "The optimizer"
-    row_wise = f"`pipediag.optimizers.{ROW_WISE_OPTIMIZERS.get(own, 'LazyAdam')}`"
-    also = " SGD without momentum or weight decay also updates only those rows."
     # By which rule a loop of the script's own is to go on learning, only its author knows.
-    how = f"Use a row-wise optimizer in your loop, such as {row_wise}.{also}"
-    if keras is not None:
-        how = to_drop(keras) or f"Compile with {row_wise}.{also}{to_add(keras)}"
+    how = "Use a row-wise optimizer in your loop, such as `pipediag.optimizers.LazyAdam`."
+    how = f"{how} {PLAIN_SGD}" if keras is None else row_wise_advice(keras)
     seen = [one.rows_touched_per_step for one in tables if one.rows_touched_per_step is not None]
     looks_up = f", although it looks up only {sum(seen):,}" if len(seen) == len(tables) else ""
     return (
@@ -308,31 +304,25 @@ FULL_SOFTMAX = Rule(
 
 @FULL_SOFTMAX.found_by
 def _check_full_softmax(session: Session) -> Iterator[Finding]:
-    loop = session.diagnosed_loop()
-    softmaxes = loop.softmaxes if loop is not None else []
-    alone = len(softmaxes) == 1
-    for softmax in (one for one in softmaxes if one.classes > SAMPLED):
-        took_ms = session.vocabulary_ms if alone else None
-        advice = (
-            f"Train with `tf.nn.sampled_softmax_loss(weights, biases, labels, inputs, {SAMPLED}, "
-            f"{softmax.classes})`, with weights of the shape ({softmax.classes}, "
-            f"{softmax.features}), and evaluate with the full softmax; docs/embeddings.md has the "
-            "code. The model learns differently, so validate it. At present, each step multiplies "
-            f"by all {softmax.classes} classes of `{softmax.weights}`, in the forward pass and "
-            "for two gradients."
-        )
-        evidence = {"device_compute_percent_of_step": class_percent(session, ["device_compute"])}
-        if took_ms is None or softmax.classes < CLASSES.value:
-            yield FULL_SOFTMAX.finding("informative", advice, evidence=evidence)
-            continue
-        yield _judged(
-            FULL_SOFTMAX,
-            session,
-            advice,
-            evidence,
-            took_ms=took_ms,
-            gone_ms=_gone_ms(session, softmax, took_ms),
-        )
+    """Yield a finding on the only softmax: of several, the profile has no times."""
+    softmaxes = known(session.diagnosed_loop()).softmaxes
+    if len(softmaxes) != 1 or softmaxes[0].classes <= SAMPLED:
+        return
+    (softmax,), took_ms = softmaxes, session.vocabulary_ms
+    advice = (
+        f"Train with `tf.nn.sampled_softmax_loss(weights, biases, labels, inputs, {SAMPLED}, "
+        f"{softmax.classes})`, with weights of the shape ({softmax.classes}, {softmax.features}), "
+        "and evaluate with the full softmax; docs/embeddings.md has the code. The model learns "
+        "differently, so validate it. At present, each step multiplies by all "
+        f"{softmax.classes} classes of `{softmax.weights}`, in the forward pass and for two "
+        "gradients."
+    )
+    evidence = {"device_compute_percent_of_step": class_percent(session, ["device_compute"])}
+    if took_ms is None or softmax.classes < CLASSES.value:
+        yield FULL_SOFTMAX.finding("informative", advice, evidence=evidence)
+        return
+    gone_ms = _gone_ms(session, softmax, took_ms)
+    yield _judged(FULL_SOFTMAX, session, advice, evidence, took_ms=took_ms, gone_ms=gone_ms)
 
 
 def _gone_ms(session: Session, softmax: Softmax, took_ms: float) -> float | None:
@@ -372,50 +362,29 @@ IDS_OUTSIDE_TABLE = _ids_rule(
     fix="Set `input_dim` to at least the largest id plus one, or map the ids into the table.",
     needs=(),
 )
-_RAISED = re.compile(r"indices\[[\d,]*\] = (-?\d+) is not in \[0, (\d+)\)")
-"""The message of TensorFlow's gathers on a CPU."""
-_LARGER = "Make the table larger, or correct the ids."
 
 
 @IDS_OUTSIDE_TABLE.found_by
 def _check_ids_outside_table(session: Session) -> Iterator[Finding]:
-    raised = _RAISED.search(session.script.detail or "")
-    if raised is None:
-        yield from (_outside(session, table, ids) for table, ids in _seen(session) if ids.outside)
-        if session.embeddings and not _seen(session):
-            reason = session.embeddings[0].ids_missing or "No batch was inspected."
-            yield IDS_OUTSIDE_TABLE.finding("inconclusive", reason)
-        return
-    id, rows = int(raised[1]), int(raised[2])
-    loop = session.diagnosed_loop() or next(iter(session.loops), None)
-    when = f" in batch {loop.steps} of its loop" if loop and loop.steps else ""
-    tables = [table.layer for table in session.embeddings if table.rows == rows]
-    where = f"`{tables[0]}`" if len(tables) == 1 else "a table"
-    yield IDS_OUTSIDE_TABLE.finding(
-        "fail",
-        f"{_LARGER} The script ended{when} because id {id} was looked up in {where} of {rows} "
-        "rows.",
-        place=(loop.file, loop.line) if loop else None,
-    )
-
-
-def _outside(session: Session, table: Embedding, ids: EmbeddingIds) -> Finding:
-    examples = ", ".join(f"{id} in batch {batch}" for batch, id in ids.outside_examples)
-    follows = (
-        "A GPU returns zeros for them, and XLA on a CPU returns the last row, without an error."
-    )
-    other_keras = session.keras is not None and keras_3(session) is None
-    if all(id < 0 for _, id in ids.outside_examples) and not other_keras:
-        follows = (
-            "Keras 3's `Embedding` counts negative ids from the end of the table, so they read "
-            "other rows."
-        )
-    return IDS_OUTSIDE_TABLE.finding(
-        "fail",
-        f"{_LARGER} `{table.layer}` has rows 0 to {table.rows - 1}, but was looked up with ids "
-        f"outside that range: {examples}. {follows}",
-        evidence={"layer": table.layer, "ids_outside": ids.outside, "lookups": ids.lookups},
-    )
+    seen = _seen(session)
+    if session.embeddings and not seen:
+        reason = session.embeddings[0].ids_missing or "No batch was inspected."
+        yield IDS_OUTSIDE_TABLE.finding("inconclusive", reason)
+    for table, ids in seen:
+        if ids.outside:
+            examples = ", ".join(f"{id} in batch {batch}" for batch, id in ids.outside_examples)
+            yield IDS_OUTSIDE_TABLE.finding(
+                "fail",
+                f"Make the table larger, or correct the ids. `{table.layer}` has rows 0 to "
+                f"{table.rows - 1}, but was looked up with ids outside that range: {examples}. A "
+                "GPU returns zeros for them, XLA on a CPU the last row, and Keras 3 counts "
+                "negative ids from the end of the table, all without an error.",
+                evidence={
+                    "layer": table.layer,
+                    "ids_outside": ids.outside,
+                    "lookups": ids.lookups,
+                },
+            )
 
 
 COLLIDING_IDS = _ids_rule(

@@ -30,10 +30,15 @@ def _setting(rule: str, label: str, caveat: str | None, **settings: Scalar) -> E
     return Edit(rule, label, (SetModel(settings),), caveat=caveat)
 
 
+def _compiled(session: Session | None) -> KerasUse | None:
+    """Return how Keras trains on TensorFlow or JAX; None for a loop of one's own."""
+    return None if session is None or on_torch(session) else session.keras
+
+
 def several_steps_a_call(session: Session | None, rule: str) -> Edit | None:
     """Return many steps per call; None where the loop is not Keras' or does so already."""
-    keras = session.keras if session is not None else None
-    if session is None or keras is None or keras.steps_per_execution > 1 or on_torch(session):
+    keras = _compiled(session)
+    if session is None or keras is None or keras.steps_per_execution > 1:
         return None
     hooked = ", ".join(callback.name for callback in per_batch_callbacks(session))
     caveat = f"{hooked}: called once every {STEPS_PER_CALL} steps." if hooked else None
@@ -54,10 +59,8 @@ def condition_of(session: Session | None, edit: Edit | None) -> str | None:
 
 def compiled_by_xla(session: Session | None, rule: str) -> Edit | None:
     """Return the model compiled by XLA, which rounds otherwise; None where it is or can't be."""
-    keras = session.keras if session is not None else None
-    if session is None or keras is None or on_torch(session):
-        return None
-    if keras.jit_compile or keras.run_eagerly:
+    keras = _compiled(session)
+    if keras is None or keras.jit_compile or keras.run_eagerly:
         return None
     caveat = "The step time does not include compiling, which happens once for each shape."
     return _setting(rule, "jit_compile=True in compile", caveat, jit_compile=True)
@@ -76,38 +79,23 @@ def in_sixteen_bits(session: Session | None, rule: str, policy: str) -> Edit | N
 
 # Optimizers that pass over whole embedding tables
 
-_ROW_WISE = frozenset({"SGD", *ROW_WISE_OPTIMIZERS.values()})
-"""Optimizers that, without these arguments, update the rows of a sparse gradient alone: one of
-Keras, and those of `pipediag.optimizers`. Adagrad writes rows, too, but scans its sums in full."""
+PLAIN_SGD = "SGD without momentum or weight decay also updates only those rows."
 _STAY = ("use_ema", "gradient_accumulation_steps")
 """Arguments that let a row-wise optimizer pass over the whole table, too."""
-_INSTEAD = {
-    "momentum": "remove `momentum`, or use `pipediag.optimizers.LazySGD`",
-    "weight_decay": "exclude the table from `weight_decay` "
-    '(`optimizer.exclude_from_weight_decay(var_names=["embeddings"])`)',
-    "use_ema": "remove `use_ema`",
-    "global_clipnorm": "use `clipnorm` instead of `global_clipnorm`",
-    "gradient_accumulation_steps": "use a larger batch without `gradient_accumulation_steps`",
-}
 
 
-def to_add(keras: KerasUse) -> str:
-    """Return what else to leave out, where another optimizer would still pass over the table."""
+def row_wise_advice(keras: KerasUse) -> str:
+    """Return by what to replace the optimizer, and what else would pass over the table."""
+    row_wise = ROW_WISE_OPTIMIZERS.get(keras.optimizer or "", "LazyAdam")
+    advice = f"Compile with `pipediag.optimizers.{row_wise}`."
+    if keras.optimizer != "SGD":
+        advice += f" {PLAIN_SGD}"
     named = [f"`{name}`" for name in _STAY if name in keras.optimizer_settings]
-    said = f" Also remove {' and '.join(named)}." if named else ""
+    if named:
+        advice += f" Also remove {' and '.join(named)}."
     if keras.optimizer == SCALES_THE_LOSS:
-        said += " Loss scaling also passes over the table; `mixed_bfloat16` needs none."
-    return said
-
-
-def to_drop(keras: KerasUse) -> str | None:
-    """Return what to write in place of the arguments, where they alone make the passes."""
-    if keras.optimizer not in _ROW_WISE:
-        return None
-    passing = _STAY if keras.optimizer in ROW_WISE_OPTIMIZERS.values() else _INSTEAD
-    parts = "; ".join(_INSTEAD[name] for name in passing if name in keras.optimizer_settings)
-    then = f": {keras.optimizer} then updates only the rows of the batch."
-    return f"{parts[:1].upper()}{parts[1:]}{then}" if parts else None
+        advice += " Loss scaling also passes over the table; `mixed_bfloat16` needs none."
+    return advice
 
 
 def row_wise_update(session: Session, rule: str) -> Edit | None:

@@ -127,30 +127,20 @@ SLOW_CALL = Rule(
 
 @SLOW_CALL.found_by
 def _check_slow_call(session: Session) -> Iterator[Finding]:
-    """Yield a finding for the line with a known slow call that runs most in a generator, and for
-    the one that runs most of those that can be rewritten.
-
-    Where other Python makes input as well, a line may belong to that, so nothing is said.
-    """
+    """Yield findings on slow lines of a generator; nothing where other Python makes input as well,
+    to which a line may belong."""
     op = _generator(session)
-    if op is None:
+    if op is None or (weight := weigh(session, op)).status != "fail":
         return
-    weight, own = weigh(session, op), _hot_lines(session, "source")
-    if weight.status != "fail":
-        return
-    for line, advice in _slowest_known(own, LINE_SHARE.value):
-        edit, alike = _rewriting(SLOW_CALL, op.id, line, own)
-        taken = sum(one.percent for one in own if one.line in alike and one.file == line.file)
+    own = _hot_lines(session, "source")
+    sampled = sum(one.percent for one in own)
+    for line, taken, given in _slow_lines(SLOW_CALL, own, KNOWN, op.id):
         yield SLOW_CALL.finding(
-            "fail",
-            f"{advice} ({Path(line.file).name}:{line.line}).",
             op=op,
-            place=(line.file, line.line),
             weight=weight,
             evidence={"line_percent_of_samples": line.percent},
-            effect="same results" if edit is not None else None,
-            edit=edit,
-            speedup_at_most=_without(session, op, taken / sum(one.percent for one in own)),
+            speedup_at_most=_without(session, op, taken / sampled),
+            **given,
         )
 
 
@@ -164,42 +154,41 @@ SLOW_CALL_IN_STEP = replace(
 
 @SLOW_CALL_IN_STEP.found_by
 def _check_slow_call_in_step(session: Session) -> Iterator[Finding]:
-    """Yield a finding for the line with a known slow call that runs most in the loop's own Python.
-
-    Where Keras runs the loop, that is Python of callbacks.
-    """
-    loop = session.diagnosed_loop()
-    own = _hot_lines(session, "main")
+    """Yield findings on slow lines of the script's own loop; in Keras's, these are of callbacks."""
+    loop, own = session.diagnosed_loop(), _hot_lines(session, "main")
     if loop is None or loop.kind == "keras":
         return
-    for line, advice in _slowest_known(own, LINE_SHARE.value, _OF_STEPS):
-        edit, alike = _rewriting(SLOW_CALL_IN_STEP, None, line, own)
+    for _, taken, given in _slow_lines(SLOW_CALL_IN_STEP, own, _OF_STEPS, None):
+        if taken >= OPERATION_SHARE.value:
+            yield SLOW_CALL_IN_STEP.finding(
+                unless=input_first(session),
+                evidence={"line_percent_of_samples": taken},
+                speedup_at_most=bound(100.0, taken),
+                **given,
+            )
+
+
+def _slow_lines(
+    rule: Rule,
+    own: Sequence[HotLine],
+    calls: Sequence[tuple[re.Pattern[str], str]],
+    op_id: str | None,
+) -> Iterator[tuple[HotLine, float, dict[str, Any]]]:
+    """Yield known slow lines, the percent of samples in each and those alike, which one edit
+    rewrites together, and fields of the finding."""
+    for line, advice in _slowest_known(own, LINE_SHARE.value, calls):
+        ways = (how for call, how in _REWRITTEN.items() if call.search(line.code or ""))
+        rewritten, edit, name = next(ways, None), None, Path(line.file).name
+        alike = [line.line]
+        if rewritten is not None:
+            alike = sorted({line.line, *_draws_beside(line, own)})
+            changes = [RewriteCall(op_id, line.file, one, line.function) for one in alike]
+            label = f"{rewritten} at {name}:{' and '.join(map(str, alike))}"
+            edit = rule.edit(f"{name}:{line.line}", label, *changes)
         taken = sum(one.percent for one in own if one.line in alike and one.file == line.file)
-        if taken < OPERATION_SHARE.value:
-            continue
-        yield SLOW_CALL_IN_STEP.finding(
-            "fail",
-            f"{advice} ({Path(line.file).name}:{line.line}).",
-            unless=input_first(session),
-            place=(line.file, line.line),
-            evidence={"line_percent_of_samples": taken},
-            effect="same results" if edit is not None else None,
-            edit=edit,
-            speedup_at_most=bound(100.0, taken),
-        )
-
-
-def _rewriting(
-    rule: Rule, op_id: str | None, line: HotLine, own: Sequence[HotLine]
-) -> tuple[Edit | None, list[int]]:
-    """Return the edit of a slow line and of those alike, if one is known, and these lines."""
-    ways = (how for call, how in _REWRITTEN.items() if call.search(line.code or ""))
-    if (rewritten := next(ways, None)) is None:
-        return None, [line.line]
-    name, alike = Path(line.file).name, sorted({line.line, *_draws_beside(line, own)})
-    changes = [RewriteCall(op_id, line.file, one, line.function) for one in alike]
-    label = f"{rewritten} at {name}:{' and '.join(map(str, alike))}"
-    return rule.edit(f"{name}:{line.line}", label, *changes), alike
+        given = {"status": "fail", "advice": f"{advice} ({name}:{line.line}).", "edit": edit}
+        effect = "same results" if edit is not None else None
+        yield line, taken, {**given, "effect": effect, "place": (line.file, line.line)}
 
 
 def _draws_beside(line: HotLine, own: Sequence[HotLine]) -> list[int]:
@@ -216,14 +205,12 @@ def _hot_lines(session: Session, thread: str) -> list[HotLine]:
 
 
 def _slowest_known(
-    own: Sequence[HotLine],
-    least_percent: float,
-    calls: Sequence[tuple[re.Pattern[str], str]] = KNOWN,
+    own: Sequence[HotLine], least_percent: float, calls: Sequence[tuple[re.Pattern[str], str]]
 ) -> list[tuple[HotLine, str]]:
     """Return the known slow line that runs most, with what to do instead, and behind it the one
     that runs most of those that are rewritten, if that is another.
 
-    Lines that run for less than that part of the generator's own Python do not count.
+    Lines that run for less than that part of all lines together do not count.
     """
     least = least_percent / 100.0 * sum(line.percent for line in own)
     known = [
@@ -327,7 +314,7 @@ _REWRITE = "Build each batch with whole-array NumPy or in tf.data instead of Pyt
 def _check_python_input(session: Session) -> Iterator[Finding]:
     """Yield findings; a line that is known to be slow and takes most of it goes before them."""
     lines = _hot_lines(session, "source") if _generator(session) is not None else []
-    first = SLOW_CALL.id if _slowest_known(lines, _MOST_OF_IT) else None
+    first = SLOW_CALL.id if _slowest_known(lines, _MOST_OF_IT, KNOWN) else None
     for finding in _python_inputs(session):
         yield finding.model_copy(update={"needs_first": first})
 

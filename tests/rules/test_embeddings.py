@@ -18,7 +18,7 @@ from pipediag.rules.embeddings import (
 )
 from pipediag.rules.rule import Rule
 from pipediag.session.edits import SetModel
-from pipediag.session.model import Script, Session
+from pipediag.session.model import Session
 from pipediag.session.recorded_loops import Softmax
 from tests.factories import make_embedding, make_keras, make_loop, make_session
 from tests.records import make_breakdown
@@ -214,13 +214,7 @@ test_metrics_that_only_validation_needs = decides(
 )
 
 
-# Edits of the model
-
-
-ERROR = (
-    "InvalidArgumentError: Graph execution error: Detected at node GatherV2 ... "
-    "indices[3,0] = 1000 is not in [0, 1000) [[{{node GatherV2}}]]"
-)
+# Ids that a batch holds
 
 
 def looked_at(table: dict[str, Any] | None = None, **ids: Any) -> Session:
@@ -257,29 +251,3 @@ def test_ids_that_a_batch_holds(rule: Rule, session: Session, status: str) -> No
     assert finding.about_results
     if status == "fail":
         assert finding.severity == "error"
-
-
-BOTH = {"outside": 2, "outside_examples": [(42, -1), (47, 1_200)]}
-
-
-@pytest.mark.parametrize(("ids", "negative"), [(NEGATIVE, True), (OUTSIDE, False), (BOTH, False)])
-def test_negative_ids_alone_read_rows_from_the_end(ids: dict[str, Any], negative: bool) -> None:
-    advice = only(IDS_OUTSIDE_TABLE, looked_at(**ids)).advice
-    assert ("from the end of the table" in advice, "returns zeros" in advice) == (
-        negative,
-        not negative,
-    )
-
-
-def test_negative_ids_are_as_others_for_the_older_keras() -> None:
-    loop = make_loop(keras=make_keras(legacy=True))
-    advice = only(IDS_OUTSIDE_TABLE, looked_at(**NEGATIVE).but(loops=[loop])).advice
-    assert "from the end of the table" not in advice
-
-
-@pytest.mark.parametrize("loops", [[make_loop(steps=7)], []])
-def test_the_error_that_ended_the_script_tells_too(loops: list[Any]) -> None:
-    script = Script(path="train.py", args=[], status=1, outcome="raised", detail=ERROR)
-    session = make_session(script=script, loops=loops, embeddings=[make_embedding()])
-    finding = only(IDS_OUTSIDE_TABLE, session)
-    assert finding.status == "fail"
