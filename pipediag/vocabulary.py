@@ -138,7 +138,6 @@ Pool = Literal["tf_data", "eigen", "python_main", "python_other", "others"]
 """Pool of threads."""
 POOLS: tuple[Pool, ...] = get_args(Pool)
 SixteenBitPolicy = Literal["mixed_bfloat16", "mixed_float16"]
-Policy = Literal[SixteenBitPolicy, "none"]
 """Policy of Keras' mixed precision."""
 
 Framework = Literal["tensorflow", "jax", "pytorch"]

@@ -1,8 +1,7 @@
 """A GPU that is unused or idle, by what the host did meanwhile, copies to it, and tensor cores.
 
 Waits for input and for Python hold for a CPU too, whose executor's operations stand for a device.
-Launches and waits for results are judged on accelerators only: on a CPU an operation is called,
-and the executor works while the loop waits for it.
+Launches and waits for results are judged on accelerators only.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 
 from pipediag.facts.devices import (
@@ -43,7 +42,7 @@ from pipediag.session.edits import Edit, Insert
 from pipediag.session.findings import Finding
 from pipediag.session.model import Environment, Session
 from pipediag.session.trials import WORTHWHILE
-from pipediag.vocabulary import GapCause, Policy, Scalar
+from pipediag.vocabulary import GapCause, SixteenBitPolicy
 
 GPU_UNUSED = Rule(
     id="gpu-unused",
@@ -90,7 +89,6 @@ def _unused_advice(environment: Environment) -> str:
 
 
 _OF_SPAN = "% of the device's span"
-UNDER_FLOOR = Threshold("idle time, if mostly short gaps", 15.0, _OF_SPAN, "own choice")
 INPUT_IDLE = Threshold("waiting for input", INPUT_WAIT.value, _OF_SPAN, "XProf: moderate from 5 %")
 LAUNCH_IDLE = Threshold("waiting for launches", 15.0, _OF_SPAN, "XProf: over 15 % is high")
 SYNC_IDLE = Threshold("idle after a read-back", 5.0, _OF_SPAN, "XProf: moderate from 5 %")
@@ -134,15 +132,6 @@ def prefetched_to(session: Session | None, device: DeviceActivity, rule: str) ->
     return Edit(rule, label, (Insert(last.id, "prefetch_to_device", {"device": name}),))
 
 
-def _unexplained(device: DeviceActivity) -> str | None:
-    """Return why launches can't be ruled out, or None: other causes leave no gaps so short."""
-    percent, floor = percent_of_span(device, device.noise_ms), device.gap_floor_us / 1000
-    if percent < UNDER_FLOOR.value or 2 * device.noise_ms < device.idle_ms:
-        return None
-    short = f"gaps shorter than {exact_time(floor)}, which are not analysed."
-    return f"{percent:.3g} % of the time is idle in {short}"
-
-
 def _of_cause(
     rule: Rule,
     profile: Profile,
@@ -150,8 +139,6 @@ def _of_cause(
     limit: Threshold,
     *,
     advice: str | None = None,
-    also: str = "",
-    evidence: Mapping[str, Scalar] | None = None,
     edit: Edit | None = None,
     informs: str | None = None,
 ) -> Iterator[Finding]:
@@ -161,19 +148,16 @@ def _of_cause(
     where it slowed the steps much, a failure is in doubt. Its edit is tried all the same.
     """
     device, session = _idlest(profile, cause), profile.session
-    if device is None:
+    if device is None or cause_percent(device, cause) < limit.value:
         return
     perturbed = session.perturbation if session is not None else None
     ratio = (perturbed.ratio if perturbed is not None else None) or 1.0
     doing, percent = longest_doing(device, cause), cause_percent(device, cause)
-    numbers = {**idle_evidence(device, cause), **(evidence or {}), "host_in": doing and doing[0]}
+    numbers = {**idle_evidence(device, cause), "host_in": doing and doing[0]}
     finding = partial(
         rule.finding, evidence=numbers, edit=edit, condition=condition_of(session, edit)
     )
-    if percent < limit.value:
-        if cause == "launch" and (why := _unexplained(device)):
-            yield finding("inconclusive", why)
-    elif informs := input_first_on(device) or informs:
+    if informs := input_first_on(device) or informs:
         yield finding("informative", informs)
     elif ratio >= PERTURBED.value:
         doubt = (
@@ -184,7 +168,7 @@ def _of_cause(
         meanwhile = f" Meanwhile, the host is mostly in `{doing[0]}`." if doing else ""
         yield finding(
             "fail",
-            f"{rule.advice_for(profile, advice)}{also} {full_name(device)} is idle "
+            f"{rule.advice_for(profile, advice)} {full_name(device)} is idle "
             f"{percent:.0f} % of the time for this.{meanwhile}",
             speedup_at_most=without_idle(device, device.causes_ms.get(cause, 0.0)),
             untried=rule.untried or (PROFILE_ALONE if session is None else NO_MODEL_EDIT),
@@ -218,25 +202,23 @@ def _check_input_gap(profile: Profile) -> Iterator[Finding]:
     if device is None or cause_percent(device, "input") < INPUT_IDLE.value:
         return
     # The operation that worked longest in the gaps, as far as it is known.
-    spent: dict[tuple[str | None, str | None, int | None, str | None], float] = defaultdict(float)
+    spent: dict[tuple[str | None, str | None, int | None], float] = defaultdict(float)
     for gap, ms in held_up(device, "input"):
-        behind = (gap.op_id, gap.file, gap.line, gap.iterator)
-        spent[behind] += ms if any(behind) else 0.0
-    longest = max(spent, key=lambda one: spent[one], default=(None, None, None, None))
-    op_id, file, line, iterator = longest
-    where = f" at {file}:{line}" if file and line else ""
-    who = f" Meanwhile, `{iterator}`{where} works longest." if iterator else ""
+        if gap.op_id or gap.file:
+            spent[gap.op_id, gap.file, gap.line] += ms
+    op_id, file, line = max(spent, key=lambda one: spent[one], default=(None, None, None))
     percent = cause_percent(device, "input")
-    waits = f"{full_name(device)} waits for input {percent:.0f} % of the time.{who}"
+    waits = f"{full_name(device)} waits for input {percent:.0f} % of the time."
     advice = f"{INPUT_GAP.advice_for(profile)} {waits}"
     at_most = without_idle(device, device.causes_ms.get("input", 0.0))
-    edit = prefetched_to(session, device, f"{INPUT_GAP.id}:prefetch")
-    edit = edit if accelerators(profile.devices) else None
+    edit = None
+    if accelerators(profile.devices):
+        edit = prefetched_to(session, device, f"{INPUT_GAP.id}:prefetch")
     finding = partial(
         INPUT_GAP.finding,
         op_id=op_id,
         place=(file, line),
-        evidence={**idle_evidence(device, "input"), "iterator": iterator},
+        evidence=idle_evidence(device, "input"),
         untried="Changes that would help are tried with the findings on the pipeline."
         if session is not None
         else PROFILE_ALONE,
@@ -259,12 +241,12 @@ def _check_input_gap(profile: Profile) -> Iterator[Finding]:
 
 LAUNCH_BOUND = _idle_rule(
     title="Launch fewer, larger kernels",
-    why="A launch takes the host some microseconds, whatever the kernel does. A device that "
-    "finishes kernels faster than the host launches them runs at the host's pace.",
+    why="A device that finishes kernels faster than the host launches them, which takes it some "
+    "microseconds each, runs at the host's pace.",
     fix="Fuse kernels with `compile(..., jit_compile=True)`, or `@tf.function(jit_compile=True)` "
-    "on the step, which compiles once for each shape and changes the last digits; "
-    "`steps_per_execution=16` saves Python between steps.",
-    thresholds=(LAUNCH_IDLE, INPUT_GAPS, UNDER_FLOOR, PERTURBED),
+    "on the step, which compiles once for each shape and changes the last digits. A larger batch "
+    "makes each kernel longer.",
+    thresholds=(LAUNCH_IDLE, INPUT_GAPS, PERTURBED),
     effect="same up to order or rounding",
     frees=("dispatch",),
 )
@@ -272,20 +254,9 @@ LAUNCH_BOUND = _idle_rule(
 
 @LAUNCH_BOUND.found_on_devices_by
 def _check_launch_bound(profile: Profile) -> Iterator[Finding]:
-    device, session = _idlest(profile, "launch"), profile.session
-    return _of_cause(
-        LAUNCH_BOUND,
-        profile,
-        "launch",
-        LAUNCH_IDLE,
-        also=" A larger batch makes each kernel longer.",
-        evidence={
-            "median_delay_us": device.median_delay_us if device is not None else None,
-            "median_kernel_us": device.median_kernel_us if device is not None else None,
-        },
-        edit=compiled_by_xla(session, f"{LAUNCH_BOUND.id}:xla")
-        or several_steps_a_call(session, f"{LAUNCH_BOUND.id}:steps"),
-    )
+    edit = compiled_by_xla(profile.session, f"{LAUNCH_BOUND.id}:xla")
+    edit = edit or several_steps_a_call(profile.session, f"{LAUNCH_BOUND.id}:steps")
+    return _of_cause(LAUNCH_BOUND, profile, "launch", LAUNCH_IDLE, edit=edit)
 
 
 # Results that are waited for, and Python
@@ -331,8 +302,9 @@ def _check_python_gap(profile: Profile) -> Iterator[Finding]:
 def _one_pause(device: DeviceActivity | None) -> str | None:
     parts = held_up(device, "python") if device is not None else []
     gap, ms = max(parts, key=lambda part: part[1], default=(None, 0.0))
-    idle_ms = device.causes_ms.get("python", 0.0) if device is not None else 0.0
-    if gap is None or 100.0 * ms < ONE_PAUSE.value * idle_ms:
+    if device is None or gap is None:
+        return None
+    if 100.0 * ms < ONE_PAUSE.value * device.causes_ms.get("python", 0.0):
         return None
     what = f" (`{gap.doing.removeprefix('$')}`)" if gap.doing else ""
     return (
@@ -420,9 +392,6 @@ def _check_mixed_precision(profile: Profile) -> Iterator[Finding]:
     known = [one for one in gpus if one.matmul_ms is not None and one.tensor_core_ms is not None]
     device = max(known, key=lambda each: _wide_ms(each) / each.span_ms, default=None)
     if device is None:
-        if gpus:
-            reason = "The profile does not show which kernels are matrix products."
-            yield MIXED_PRECISION.finding("inconclusive", reason)
         return
     products_ms, wide_ms = device.matmul_ms or 0.0, _wide_ms(device)
     plain_ms = max(0.0, wide_ms - (device.tf32_ms or 0.0))
@@ -444,29 +413,26 @@ def _check_mixed_precision(profile: Profile) -> Iterator[Finding]:
     policy = (session.environment.mixed_precision if session is not None else None) or ""
     gained = without_idle(device, wide_ms)
     worth_it = matters or (session is not None and (gained is None or gained >= WORTHWHILE))
-    if not worth_it or fitting == "none":
+    if not worth_it or fitting is None:
         return
-    if fitting is None:
-        unknown = f"It is not known whether {device.model or 'this device'} has tensor cores."
-        yield finding("inconclusive", unknown)
-    elif policy.startswith("mixed_"):
+    if policy.startswith("mixed_"):
         shapes = "look for sizes that are not multiples of 8, and for layers kept in float32."
         yield finding("informative", f"The policy is already {policy}: {shapes}")
-    else:
-        waits = input_first_on(device)
-        scaled = ", and scale the loss in your own loop" if fitting == "mixed_float16" else ""
-        advice = MIXED_PRECISION.advice_for(
-            profile,
-            f"Try `keras.mixed_precision.set_global_policy('{fitting}')` before the model is "
-            f'built, with `dtype="float32"` for the last layer{scaled}.',
-        )
-        yield finding(
-            "informative" if waits or not matters or plain < MATMUL.value else "fail",
-            waits or f"{advice} Validate the accuracy: products are rounded to 16 bits.",
-            speedup_at_most=at_most,
-            edit=in_sixteen_bits(session, MIXED_PRECISION.id, fitting),
-            untried=PROFILE_ALONE if session is None else None,
-        )
+        return
+    waits = input_first_on(device)
+    scaled = ", and scale the loss in your own loop" if fitting == "mixed_float16" else ""
+    advice = MIXED_PRECISION.advice_for(
+        profile,
+        f"Try `keras.mixed_precision.set_global_policy('{fitting}')` before the model is built, "
+        f'with `dtype="float32"` for the last layer{scaled}.',
+    )
+    yield finding(
+        "informative" if waits or not matters or plain < MATMUL.value else "fail",
+        waits or f"{advice} Validate the accuracy: products are rounded to 16 bits.",
+        speedup_at_most=at_most,
+        edit=in_sixteen_bits(session, MIXED_PRECISION.id, fitting),
+        untried=PROFILE_ALONE if session is None else None,
+    )
 
 
 def _in_sixteen_ms(device: DeviceActivity) -> float:
@@ -482,8 +448,8 @@ _CAPABILITY = re.compile(r"compute capability (\d+)\.\d+")
 _NVIDIA = re.compile(r"NVIDIA|Tesla|Quadro|GeForce|TITAN|RTX", re.IGNORECASE)
 
 
-def sixteen_bit_policy(model: str | None) -> Policy | None:
-    """Return the Keras policy for the tensor cores, `none` without any, None if not known.
+def sixteen_bit_policy(model: str | None) -> SixteenBitPolicy | None:
+    """Return the Keras policy for the tensor cores; None without any, or where that is not known.
 
     Tensor cores came with compute capability 7.0, those for bfloat16 with 8.0.
     """
@@ -491,9 +457,7 @@ def sixteen_bit_policy(model: str | None) -> Policy | None:
     if model is None or told is None:
         return None
     major = int(told.group(1))
-    if major >= 9 and not _NVIDIA.search(model):
-        return None
     # GTX 16 has no tensor cores in spite of its capability of 7.5.
-    if major < 7 or "GTX" in model:
-        return "none"
+    if major < 7 or "GTX" in model or (major >= 9 and not _NVIDIA.search(model)):
+        return None
     return "mixed_bfloat16" if major >= 8 else "mixed_float16"

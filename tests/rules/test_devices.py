@@ -47,7 +47,7 @@ from tests.rules.sessions import (
     [
         ("NVIDIA H100 80GB HBM3, compute capability 9.0", "mixed_bfloat16"),
         ("Tesla V100-SXM2-32GB, compute capability 7.0", "mixed_float16"),
-        ("NVIDIA GeForce GTX 1660 Ti, compute capability 7.5", "none"),
+        ("NVIDIA GeForce GTX 1660 Ti, compute capability 7.5", None),
         ("NVIDIA H200", None),
         ("compute capability 9.4", None),
     ],
@@ -142,8 +142,8 @@ def multiplying(
         "partly in TF32": ([multiplying(cores=30.0, tf32=30.0)], "fail", 100 / 40.0),
         "in 16 bits": ([multiplying(cores=60.0)], "pass", None),
         "no tensor cores": ([multiplying("TITAN Xp, compute capability 6.1")], "pass", None),
-        "unknown cores": ([multiplying("AMD Instinct MI300X")], "inconclusive", None),
-        "unknown": ([gpu()], "inconclusive", None),
+        "unknown cores": ([multiplying("AMD Instinct MI300X")], "pass", None),
+        "unknown": ([gpu()], "pass", None),
         "of a CPU": ([cpu({"launch": 10.0})], "pass", None),
     },
     "devices, status, at_most",
@@ -185,8 +185,6 @@ def late(idle: float = 40.0, **overrides: Any) -> DeviceActivity:
     return gpu({"launch": idle}, **{**LAUNCHES, **overrides})
 
 
-SHORT = {"busy_ms": 17.5, "idle_ms": 82.5, "idle_percent": 82.5, "noise_ms": 82.5}
-IN_SHORT_GAPS = gpu(**SHORT, gap_floor_us=1000.0, **LAUNCHES)
 STEPS = [gap("python", 5.0, step=step, doing="callbacks.py:12 log") for step in range(8)]
 LOGGING = gpu({"python": 40.0}, gaps=STEPS)
 PAUSE = gap("python", 25.0, step=7, doing="saving.py:80 save")
@@ -204,7 +202,6 @@ PAUSE = gap("python", 25.0, step=7, doing="saving.py:80 save")
             "informative",
         ),
         "launches of a CPU": (LAUNCH_BOUND, [cpu({"launch": 60.0})], "pass"),
-        "launches in short gaps": (LAUNCH_BOUND, [IN_SHORT_GAPS], "inconclusive"),
         "read-backs": (SYNC_POINT, [gpu({"sync": 20.0})], "fail"),
         "read-backs behind input": (
             SYNC_POINT,
@@ -226,8 +223,6 @@ def test_a_profile_s_devices(rule: Rule, devices: list[DeviceActivity], status: 
     ("rule", "device", "at_most"),
     [
         (INPUT_GAP, gpu({"input": 50.0}), 2.0),
-        # A device that does nothing else predicts nothing.
-        (INPUT_GAP, gpu({"input": 100.0}), None),
         (LAUNCH_BOUND, late(), 1.667),
     ],
 )
