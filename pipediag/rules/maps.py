@@ -103,9 +103,7 @@ PER_ELEMENT_MAP = pipeline_rule(
 
 @PER_ELEMENT_MAP.found_at("map")
 def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]:
-    outer = session.operation(op.inside_function_of)
-    batch = following_batch(session, op) or _batch_outside(session, op, outer)
-    apart = _taken_apart(session, op)
+    batch, apart = following_batch(session, op), _taken_apart(session, op)
     if (batch is None and not apart) or not _of_its_element_alone(op):
         return
     weight, edit = weigh(session, op), _edit(session, op, batch, apart)
@@ -124,22 +122,21 @@ def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]
         },
     )
     if batch is not None and not apart:
-        out = f" out of the function of {call_name(outer)}, and" if outer is not None else ""
         advice = (
-            f"Move {call_name(op)}{out} after {call_name(batch)}, so that it runs once per batch"
+            f"Move {call_name(op)} after {call_name(batch)}, so that it runs once per "
+            f"batch{_written(op)}."
         )
-        advice += f"{_written(op)}."
     else:
         rows, end = _rows_at_once(session), call_name(apart[-1]) if len(apart) > 1 else "it"
         advice = (
             f"Call {call_name(op)} for {rows} rows at once: put `.batch({rows})` before it, and "
+            f"`.unbatch()` behind {end}."
         )
-        advice += f"`.unbatch()` behind {end}."
     if unsure:
         advice += (
             " Do this only if its function gives the same for a batch, which is not known for "
+            f"{', '.join(unsure)}."
         )
-        advice += f"{', '.join(unsure)}."
     early = weigh_first_batches(session, op, 0.0)
     if early is not None and _fills_fast(session, op):
         yield finding(
@@ -160,16 +157,6 @@ def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]
         saved_ms = (delay_ms(session, op) or 0.0) + uncounted_ms
         at_most, untried = less_input(session, saved_ms, on_cpu=False), _why_not_moved(session, op)
         yield finding("fail", advice, speedup_at_most=at_most, edit=edit, untried=untried)
-
-
-def _batch_outside(session: Session, op: Operation, outer: Operation | None) -> Operation | None:
-    """Return the batch behind an operation whose function ends with the map of single elements,
-    which come to the batch as the map gives them."""
-    followed = any(op.id in one.parent_ids for one in session.ops)
-    batched = any(one.kind in BATCHING for one in upstream(session, op))
-    batch = following_batch(session, outer) if outer and not followed and not batched else None
-    path = between(session, outer, batch) if outer and batch else None
-    return batch if path is not None and all(one.kind in _ORDER_ONLY for one in path) else None
 
 
 def _fills_fast(session: Session, op: Operation) -> bool:
@@ -195,13 +182,12 @@ def _written(op: Operation) -> str:
 
 def _vectorized(op: Operation) -> bool:
     """Return True if the function takes a batch by `tf.vectorized_map` alone, and well."""
-    ops = _graph_ops(op)
-    function = op.function
+    ops, function = _graph_ops(op), op.function
     broadcasts = ops <= BROADCASTS and not (function and function.returns_constant)
     # It parses all rows at once, so that they get one length.
     if broadcasts or (function and function.padded_features):
         return False
-    return ops.isdisjoint(_NOT_VECTORIZED) and not _needs_rewriting(op)
+    return ops.isdisjoint(_NOT_VECTORIZED | (BATCH_FORMS.keys() - REWRITTEN))
 
 
 def _of_its_element_alone(op: Operation) -> bool:
@@ -236,23 +222,25 @@ def _edit(
     if _carrier(session, op) is not None:
         return None
     if apart:
-        size: dict[str, Scalar] = {"elements": _rows_at_once(session)}
-        replaced = [Replace(apart[0].id, IN_BATCHES, size)]
-        if len(apart) > 1:
-            # The last makes elements of the batches that the first makes.
-            ends = [(each is apart[0], each is apart[-1]) for each in apart]
-            given = [{**size, "first": first, "last": last} for first, last in ends]
-            pairs = zip(apart, given, strict=True)
-            replaced = [Replace(each.id, IN_BATCHES, values) for each, values in pairs]
-        label = f"`.batch({_rows_at_once(session)})` before the {place_name(op)}, and `.unbatch()` "
-        label += f"behind the {place_name(apart[-1])}" if len(apart) > 1 else "behind it"
+        rows = _rows_at_once(session)
+        several: dict[str, Scalar] = {}
+        replaced, end = [], "it"
+        for each in apart:
+            if len(apart) > 1:
+                # The last makes elements of the batches that the first makes.
+                several = {"first": each is apart[0], "last": each is apart[-1]}
+                end = f"the {place_name(apart[-1])}"
+            replaced.append(Replace(each.id, IN_BATCHES, {"elements": rows, **several}))
+        label = f"`.batch({rows})` before the {place_name(op)}, and `.unbatch()` behind {end}"
         return PER_ELEMENT_MAP.edit(op, label, *replaced, check="equal")
     moved = _moved_together(session, op)
     if not moved or batch is None or any(_to_write(one) - REWRITTEN for one in moved):
         return None
     written = "".join(sorted({_written(each) for each in moved}))
-    places = zip(moved, [batch, *moved], strict=False)
-    moves = [Move(each.id, after.id, _vectorized(each)) for each, after in places]
+    moves = [
+        replace(move, vectorized=_vectorized(each))
+        for move, each in zip(_moves(moved, batch), moved, strict=True)
+    ]
     return PER_ELEMENT_MAP.edit(op, f"{_label(moved, batch)}{written}", *moves, check="equal")
 
 
@@ -305,6 +293,11 @@ def _rows_at_once(session: Session) -> int | None:
     return None if size is None else max(_FEWEST_ROWS, size)
 
 
+def _moves(moved: list[Operation], batch: Operation) -> list[Move]:
+    places = zip(moved, [batch, *moved], strict=False)
+    return [Move(each.id, after.id) for each, after in places]
+
+
 def _label(moved: list[Operation], batch: Operation) -> str:
     others = " with the maps after it" if len(moved) > 1 else ""
     return f"{place_name(moved[0])}{others} moved after the {place_name(batch)}"
@@ -327,10 +320,6 @@ def _moved_together(session: Session, op: Operation) -> list[Operation]:
         _of_its_element_alone(m) and (_graph_ops(m) <= _KNOWN or _vectorized(m)) for m in maps
     )
     return maps if len(maps) == 1 or alike else []
-
-
-def _needs_rewriting(op: Operation) -> bool:
-    return bool((BATCH_FORMS.keys() - REWRITTEN) & _graph_ops(op))
 
 
 def _to_write(op: Operation) -> set[str]:
@@ -360,8 +349,6 @@ def _why_not_moved(session: Session, op: Operation) -> str:
     carrier = _carrier(session, op)
     if carrier is not None:
         return f"It is tried together with the {place_name(carrier)}."
-    if op.inside_function_of is not None:
-        return "It is called in the function of another operation."
     if _to_write(op) - REWRITTEN:
         return "The function has to be rewritten for whole batches, with other operations."
     return "Operations between it and the batch need its single elements."
@@ -411,8 +398,7 @@ def _called_once(session: Session, moved: list[Operation], batch: Operation) -> 
     )
     if not weight.worth_trying:
         return
-    places = zip(moved, [batch, *moved], strict=False)
-    moves = [Move(each.id, after.id) for each, after in places]
+    moves = _moves(moved, batch)
     label = f"{_label(moved, batch)}, with one Python call for all its rows"
     edit = PYTHON_EACH_ROW.edit(op, label, *moves, check="equal")
     advice = (

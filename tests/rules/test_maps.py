@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -165,42 +164,6 @@ test_a_map_of_short_calls_is_moved_behind_the_batch = decides(
         "of batches": (session_of(source(), batch(256), cheap(elements=1.0)), "pass"),
     },
 )
-
-
-def inside(*more: Operation) -> Session:
-    """A map at the end of the function of an interleave, or with more behind it there."""
-    within = [cheap(HASHES), *more]
-    reader = make_operation("reader", "TextLineDataset")
-    ops = [replace(one, inside_function_of="outer") for one in (reader, *within)]
-    session = rows(make_operation("outer", "interleave"))
-    ops = [replace(one, parent_ids=[up.id]) for up, one in pairwise([reader, *ops[1:]])]
-    return session.but(pipeline=session.pipeline.but(ops=[*session.ops, *ops]))
-
-
-@pytest.mark.parametrize(
-    ("session", "advised"), [(inside(), True), (inside(make_operation("inner", "skip")), False)]
-)
-def test_a_map_in_the_function_of_an_interleave_is_to_come_behind_the_batch(
-    session: Session, advised: bool
-) -> None:
-    found = [(one.status, changes(one)) for one in run(PER_ELEMENT_MAP, session)]
-    assert found == [("fail" if advised else "pass", None)]
-
-
-@pytest.mark.parametrize(
-    ("kind", "advised"), [("shuffle", True), ("prefetch", True), ("map", False), ("cache", False)]
-)
-def test_a_map_of_an_interleave_stays_where_more_than_their_order_changes_behind_it(
-    kind: str, advised: bool
-) -> None:
-    session = inside()
-    outer, batch = (one for one in session.ops if one.id in ("outer", "batch"))
-    between = make_operation("between", kind, parent_ids=[outer.id])
-    ops = [one for one in session.ops if one is not batch]
-    ops += [between, replace(batch, parent_ids=["between"])]
-    session = session.but(pipeline=session.pipeline.but(ops=ops))
-    found = [one.status for one in run(PER_ELEMENT_MAP, session) if one.op_id == "map"]
-    assert found == (["fail"] if advised else [])
 
 
 def test_batches_are_handed_on_to_maps_that_matter_and_read_nowhere_else() -> None:
