@@ -37,7 +37,7 @@ from pipediag.session.edits import Change, Check, Edit, Insert, Move
 from pipediag.session.findings import Finding, also
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.tensorflow_names import BATCHING, CACHES, CUTS, INFINITE_CARDINALITY
+from pipediag.tensorflow_names import BATCHING, CACHES, CUTS
 from pipediag.vocabulary import EffectOnResults, Scalar
 
 FILL_S = 2.0
@@ -84,17 +84,20 @@ def _rows_of_an_epoch(session: Session, op: Operation) -> int | None:
     Readers of files can't say how many elements they hold.
     """
     loop, below = session.diagnosed_loop(), [one.kind for one in downstream(session, op)]
-    cut = loop is not None and loop.keras is not None and bool(loop.keras.steps_per_epoch)
-    if loop is None or not loop.epoch_ends or not loop.batch_size or cut:
+    if loop is None or not loop.epoch_ends or not loop.batch_size or _is_cut(session):
         return None
     single = list(takewhile(lambda kind: kind not in BATCHING, below))
-    after = below[len(single) + 1 :]
+    batched = below[len(single) :]
     one_row_each = {*single} <= {"map", "shuffle", "prefetch", "with_options", "cache"}
-    if len(single) == len(below) or not one_row_each:
-        return None
-    if not {*BATCHING, "repeat", "take", "unbatch"}.isdisjoint(after):
+    whole = {*BATCHING, "repeat", "take", "unbatch"}.isdisjoint(batched[1:])
+    if not batched or not one_row_each or not whole:
         return None
     return math.ceil(loop.steps / loop.epoch_ends) * loop.batch_size
+
+
+def _is_cut(session: Session) -> bool:
+    """Return True if an epoch of `fit` ends by its number of steps, and not with its data."""
+    return session.keras is not None and bool(session.keras.steps_per_epoch)
 
 
 def _against(
@@ -263,19 +266,14 @@ def _after_its_filters(session: Session, op: Operation) -> Operation:
 def _cutting(session: Session, op: Operation) -> Operation | None:
     """Return the last operation behind this one that leaves out the rest of the data: a cache
     before it is never read to its end, and is discarded."""
-    takes = [one for one in downstream(session, op) if one.kind in CUTS]
-    cutting = next((one for one in reversed(takes) if _leaves_out(session, one)), None)
-    path = (between(session, op, cutting) or []) if cutting is not None else []
-    # Behind a repeat, the first pass may complete the cache before the rest is left out.
-    return None if any(one.kind == "repeat" for one in path) else cutting
-
-
-def _leaves_out(session: Session, take: Operation) -> bool:
-    above, count = session.operation(take.parent_ids[0]), take.parameters.get("count")
-    held = elements_of_a_pass(session, above) if above is not None else None
-    if take.kind == "take" and isinstance(count, int):
-        return takes_a_part(count, held)
-    return True
+    for one in reversed([one for one in downstream(session, op) if one.kind in CUTS]):
+        above, count = session.operation(one.parent_ids[0]), one.parameters.get("count")
+        held = elements_of_a_pass(session, above) if above is not None else None
+        if one.kind != "take" or not isinstance(count, int) or takes_a_part(count, held):
+            path = between(session, op, one) or []
+            # Behind a repeat, the first pass may complete the cache before the rest is left out.
+            return None if any(other.kind == "repeat" for other in path) else one
+    return None
 
 
 def _after_its_take(session: Session, op: Operation) -> Operation:
@@ -317,8 +315,7 @@ def _of_generator(session: Session, op: Operation) -> Finding | None:
         title="Cache the generator if it yields the same data in every epoch",
         part="steps" if early is None else "epoch_start",
     )
-    cut = session.keras is not None and bool(session.keras.steps_per_epoch)
-    if cache.size is None and (cut or cache.against is not None):
+    if cache.size is None and (_is_cut(session) or cache.against is not None):
         return finding(
             f"A cache after {call_name(op)} could help {cache.given['condition']}. It was not "
             "tried because its size is not known: with `steps_per_epoch`, a generator may never "
@@ -333,8 +330,7 @@ class _Cache(NamedTuple):
 
     size: float | None
     possible: bool
-    """True if the data is read more than once, no Python changes anything, and nothing is known to
-    be too large."""
+    """True if data that may fit is read more than once, and no Python changes anything."""
     against: str | None
     """Reason why it can't be advised."""
     evidence: dict[str, Scalar]
@@ -352,7 +348,6 @@ def _to_move(
     cache = next((other for other in above if other.kind in CACHES), None)
     # What stands above a cache that is there already is frozen with or without another one.
     beyond = [cache, *upstream(session, cache)] if cache else []
-    ends = op.cardinality is not None and op.cardinality >= 0
     paths = {one.id: between(session, one, op) for one in above}
     kept = {id for id, path in paths.items() if path is not None and keeps_elements(path)}
     follow = [one for one in above if one not in beyond and one.id in kept]
@@ -360,9 +355,7 @@ def _to_move(
     mixed_behind = any(map(reshuffles, shuffles))
     moved, stay, movable, mixed = list[Operation](), list[Operation](), True, True
     for one in above[::-1]:
-        # What is repeated without end ends with what it is zipped with, if the operation ends.
-        endless = one.kind == "repeat" and one.cardinality == INFINITE_CARDINALITY
-        if one in beyond or (ends and endless) or not (reshuffles(one) or one.kind == "repeat"):
+        if one in beyond or not (reshuffles(one) or one.kind == "repeat"):
             continue
         keeps, path = one.id in kept, paths[one.id]
         unbatched = path is not None and all(other.kind not in BATCHING for other in path)
@@ -382,10 +375,10 @@ def _to_move(
 def _advice(op: Operation, moved: list[Operation], stay: list[Operation]) -> str:
     advice = f"Put `.cache()` directly after {call_name(op)}."
     if moved:
-        names = " and ".join(call_name(other) for other in moved)
+        names = " and ".join(map(call_name, moved))
         advice = f"Put `.cache()` after {call_name(op)}, and move {names} after it."
     if stay:
-        names = " and ".join(call_name(other) for other in stay)
+        names = " and ".join(map(call_name, stay))
         advice += f" The order of {names} in the first epoch then serves all epochs."
     return advice
 
@@ -425,9 +418,8 @@ def _cache_of(session: Session, op: Operation, *, early: bool) -> _Cache:
     possible = _against(session, passes, size or 0.0, None) is None
     if possible and size is None and each and edit is not None:
         most, against = int(free * MEMORY.value / 100.0 / each), None
-        fits = f"there are at most {most:,} elements of {each:,.0f} bytes each"
-        fits += " (half of the free memory)"
-        condition = also(condition, fits)
+        fits = f"there are at most {most:,} elements of {each:,.0f} bytes each (half of the free"
+        condition = also(condition, f"{fits} memory)")
     if cutting is not None:
         against = (
             f"Take first, then cache: the {place_name(cutting)} leaves out the rest of the data, "

@@ -87,7 +87,6 @@ def _evidence_of(tables: Sequence[Embedding]) -> dict[str, Scalar]:
     return {
         "layer": ", ".join(table.layer for table in tables),
         "table_bytes": sum(table.table_bytes for table in tables),
-        "temporary_bytes": sum(table.temporary_bytes or 0 for table in tables),
     }
 
 
@@ -110,12 +109,12 @@ DENSE_EMBEDDING_UPDATE = _tables_rule(
 def _check_dense_embedding_update(session: Session) -> Iterator[Finding]:
     """Yield a finding on all tables whose update matters, as one optimizer updates them all."""
     rule = DENSE_EMBEDDING_UPDATE
-    tables = [table for table in session.embeddings if table.trainable]
+    # A constraint passes over the whole table, whatever the optimizer does.
+    tables = [one for one in session.embeddings if one.trainable and not one.constraint]
     from_rows = [one for one in tables if one.update == "dense" and one.gradient == "sparse"]
     edit, advice = row_wise_update(session, rule.id), _update_advice(session, from_rows)
     evidence: dict[str, Scalar] = {
         **_evidence_of(from_rows),
-        "slots_bytes": sum(table.slot_bytes or 0 for table in from_rows),
         "device_compute_percent_of_step": class_percent(session, ["device_compute"]),
     }
     if _matter(session, from_rows):
@@ -160,10 +159,9 @@ def _update_advice(session: Session, tables: Sequence[Embedding]) -> str:
 
 REGULARIZED_TABLE = _tables_rule(
     title="Regularise only the embedding rows that a step looks up",
-    why="A regulariser adds all rows to the loss, so its gradient is as large as the table. A "
-    "constraint changes all rows after each update.",
-    fix="Use `activity_regularizer` instead of `embeddings_regularizer`, and no constraint. Rows "
-    "then shrink as often as they are looked up: another objective, which has to be tuned again.",
+    why="A regulariser adds all rows to the loss, so its gradient is as large as the table.",
+    fix="Use `activity_regularizer` instead of `embeddings_regularizer`. Rows then shrink as often "
+    "as they are looked up: another objective, which has to be tuned again.",
     thresholds=(LARGE, OPERATION_SHARE, UPDATE_COMPUTE, INPUT_BOUND),
     effect="changes a hyper-parameter",
 )
@@ -172,26 +170,22 @@ REGULARIZED_TABLE = _tables_rule(
 @REGULARIZED_TABLE.found_by
 def _check_regularized_table(session: Session) -> Iterator[Finding]:
     trained = [table for table in large(session.embeddings) if table.trainable]
-    asked = [table for table in trained if table.regularizer or table.constraint]
-    tables = [table for table in asked if table.update == "dense"]
+    tables = [table for table in trained if table.regularizer and table.update == "dense"]
     if not tables:
         return
-    # Where the script gave the largest of those whose line is known its term.
-    made_at = ((one.file, one.line) for one in tables if one.file is not None)
-    terms = {one for table in tables for one in (table.regularizer, table.constraint) if one}
-    took_ms = _added(table.passes_ms for table in tables)
-    little = (percent_of_step(session, took_ms) or 0.0) < OPERATION_SHARE.value
-    # Without a constraint, an optimizer with slots goes on with passes of its own.
-    if not little and any(table.slot_bytes and not table.regularizer for table in tables):
-        took_ms = None
+    # Where the script made the largest of those whose line is known.
+    made_at = ((one.file, one.line) for one in tables if one.file and one.line)
     yield _judged(
         REGULARIZED_TABLE,
         session,
-        f"Give {_names_of(tables)} `activity_regularizer` instead of `embeddings_regularizer`, and "
-        "remove `embeddings_constraint`: both work on all rows.",
-        {**_evidence_of(tables), "terms": ", ".join(sorted(terms))},
-        took_ms=took_ms,
-        place=next(((file, line) for file, line in made_at if line is not None), None),
+        f"Give {_names_of(tables)} `activity_regularizer` instead of `embeddings_regularizer`, "
+        "which works on all rows.",
+        {
+            **_evidence_of(tables),
+            "terms": ", ".join(sorted({f"{one.regularizer}" for one in tables})),
+        },
+        took_ms=_added(table.passes_ms for table in tables),
+        place=next(made_at, None),
         untried="It is another objective, which you have to choose and to tune.",
     )
 
@@ -200,8 +194,8 @@ TABLE_COPIED_ON_LOOKUP = _tables_rule(
     title="Look up rows without copying the embedding table",
     why="Once rows of a variable have been written in place, TensorFlow copies the whole variable "
     "wherever it is read as a tensor, as Keras' `Embedding` does before it gathers.",
-    fix="Look up rows in the variable itself, with `tf.nn.embedding_lookup(self.embeddings.value, "
-    "ids)`, or compile with `jit_compile=True`, which rounds differently.",
+    fix="Look up rows in the variable itself, in a layer whose `call` is `tf.nn.embedding_lookup("
+    "self.embeddings.value, ids)`, or compile with `jit_compile=True`, which rounds differently.",
     thresholds=(LARGE, OPERATION_SHARE),
     effect="same up to order or rounding",
 )
@@ -217,9 +211,7 @@ def _check_table_copied_on_lookup(session: Session) -> Iterator[Finding]:
     percent = percent_of_step(session, _added(table.copy_ms for table in tables))
     moved = sum(map(_moved_bytes, tables))
     advice = (
-        "Look up rows in the variable itself, in a layer whose `call` is "
-        "`tf.nn.embedding_lookup(self.embeddings.value, ids)`, or compile with "
-        "`jit_compile=True`. If a mixed-precision policy casts the table, create the weight with "
+        f"{rule.fix} If a mixed-precision policy casts the table, create the weight with "
         f"`autocast=False`. Each step copies or casts {moved / 1e6:.0f} MB, all of "
         f"{_names_of(tables)}."
     )

@@ -170,7 +170,7 @@ def _judged(
     )
     name, took = call_name(op), exact_time(fill_ms)
     sooner = "a smaller buffer" if smaller is None else f"a buffer of {smaller_size(session, op)}"
-    less = f"Give {name} {sooner}, which fills sooner and shuffles less"
+    less = f"give {name} {sooner}, which fills sooner and shuffles less"
     if estimate is None or estimate < fill_ms * SHUFFLE_PART.value / 100.0:
         yield finding(
             "informative" if edit else "inconclusive",
@@ -178,7 +178,7 @@ def _judged(
             title="Check whether the first batch waits for the shuffle buffer",
         )
     elif slowest is None:
-        yield finding("informative", f"{less}: filling it took {took}.")
+        yield finding("informative", f"G{less[1:]}: filling it took {took}.")
     else:
         advice = f"Move {name} before {call_name(slowest)}"
         if slowest.kind == "from_generator":
@@ -186,7 +186,7 @@ def _judged(
         advice += f": filling it took {took}.{foretold(time_of_epochs(session))}"
         yield finding(
             "fail",
-            advice if smaller is None else f"{advice} Until then, {less[0].lower()}{less[1:]}.",
+            advice if smaller is None else f"{advice} Until then, {less}.",
             part="epoch_start",
             speedup_at_most=bounds[0],
             for_run=bounds[1],
@@ -213,9 +213,6 @@ def _fill_estimate_ms(session: Session, op: Operation) -> float | None:
     return size * sum(delay or 0.0 for delay in delays) / per_step
 
 
-LOADING = Threshold(
-    "a generator's first batch", 10.0, "steady waits", "own choice: else it informs"
-)
 SLOW_EPOCH_START = Rule(
     id="epoch-start",
     title="Start the pipeline once for all epochs",
@@ -223,7 +220,7 @@ SLOW_EPOCH_START = Rule(
     fix="Use one pipeline for all epochs: `repeat()` at its end, before `prefetch`, and "
     "`steps_per_epoch` in `fit`. Load what a generator needs once, outside it.",
     needs=("loop", "run"),
-    thresholds=(*THRESHOLDS, INPUT_BOUND, LOADING),
+    thresholds=(*THRESHOLDS, INPUT_BOUND),
     effect="same up to order or rounding",
     frees=("input_wait",),
     sees_class_only=True,
@@ -254,20 +251,16 @@ def _check_slow_epoch_start(session: Session) -> Iterator[Finding]:
         beside = (row for part in parts for row in rows_of_loop(session, part))
         saved_s = min(saved_s, sum(row.seconds for row in beside))
     share = (session.breakdown or {}).get("input_wait")
-    steps_wait = share is not None and share.ci95_percent[0] >= INPUT_BOUND.value
-    # What a generator loads before its first batch is no step's to wait for once it is loaded.
-    steady_ms = share.ms if share is not None else 0.0
-    loads_first = (time.first_batch_ms or 0.0) >= LOADING.value * steady_ms
-    loads_first &= bool(operations(session, "from_generator"))
-    against = None
+    unless = None
     if not written:
-        against = "The wait belongs to a pipeline that the script did not write."
-    elif steps_wait and not loads_first:
-        against = "The steps wait for input as well. Fix that first, as it may shorten both waits."
+        unless = "The wait belongs to a pipeline that the script did not write."
+    elif share is not None and share.ci95_percent[0] >= INPUT_BOUND.value:
+        unless = "The steps wait for input as well. Fix that first, as it may shorten both waits."
+        unless = f"{unless} {advice}"
     yield SLOW_EPOCH_START.weighed(
         weigh_rows(run, rows, saved_s),
         advice,
-        unless=against and f"{against} {advice}".rstrip(),
+        unless=unless,
         place=(loop.file, loop.line),
         evidence={"times": sum(row.count or 0 for row in rows) or None},
         part="epoch_start",
@@ -293,36 +286,36 @@ def _cure(session: Session) -> tuple[str, bool, dict[str, Any]]:
         by_hand = "The loading has to be moved out of the generator's function by hand."
         return advice, False, {"untried": by_hand}
     if shuffles := operations(session, "shuffle"):
-        size = smaller_size(session, shuffles[0])
-        smaller = "a smaller one" if size is None else f"one of {size}"
         advice = (
-            f"{repeated} Or use a smaller buffer: {call_name(shuffles[0])} fills it in each "
-            f"epoch, and {smaller} fills sooner."
+            f"{repeated} Or use a smaller buffer, which fills sooner: {call_name(shuffles[0])} "
+            "fills it in each epoch."
         )
         edit = smaller_buffer(session, shuffles[0], SLOW_EPOCH_START.id)
         less = {"effect": "changes a hyper-parameter", "condition": ENOUGH_MIXED}
         return advice, False, {} if edit is None else {"edit": edit, **less}
-    readers, edit = operations(session, *READERS), None
-    for op in readers:
-        outer = session.operation(op.inside_function_of)
-        any_order = goes_by_order(session, outer or op) is None
-        if edit is None and read_in_turn(session, op) and any_order:
-            edit = files_at_once(session, op, SLOW_EPOCH_START.id, whole_epoch=True)
-    again = (
-        " The files are opened again in each epoch: open several at once "
-        "(`interleave(..., num_parallel_calls=tf.data.AUTOTUNE)`), or `cache()` what fits in "
-        "memory."
+    readers = operations(session, *READERS)
+    if not readers:
+        return repeated, True, {}
+    edits = (
+        files_at_once(session, op, SLOW_EPOCH_START.id, whole_epoch=True)
+        for op in readers
+        if read_in_turn(session, op)
+        and goes_by_order(session, session.operation(op.inside_function_of) or op) is None
     )
-    return repeated + (again if readers else ""), True, {"edit": edit}
+    again = (
+        "The files are opened again in each epoch: open several at once (`interleave(..., "
+        "num_parallel_calls=tf.data.AUTOTUNE)`), or `cache()` what fits in memory."
+    )
+    return f"{repeated} {again}", True, {"edit": next(filter(None, edits), None)}
 
 
 FREED = Threshold("epochs", SHORTEST_EPOCH_S, "s", "own choice: shorter ones pause briefly")
 ITERATOR_PAUSES = pipeline_rule(
     id="iterator-pauses",
     title="Avoid pauses when iterators are freed",
-    why="When TensorFlow frees an epoch's iterator, it waits for the thread that tunes it. That "
-    "thread may sleep for as long as the epoch lasted, up to a minute. A `fit` with epochs of 4 s "
-    "paused for 0.8 to 2.4 s at 7 of 9 epoch ends, and at none with tuning off.",
+    why="When TensorFlow frees an epoch's iterator, it waits for the thread that tunes it, which "
+    "may sleep for up to a minute. A `fit` with epochs of 4 s paused for 0.8 to 2.4 s at 7 of 9 "
+    "epoch ends, and at none with tuning off.",
     fix="Set `options.autotune.enabled = False` for the training data: `AUTOTUNE` then means one "
     "call per CPU. Or use one iterator for all epochs: `.repeat()` with `steps_per_epoch`.",
     needs=("loop", "run", "pipeline"),

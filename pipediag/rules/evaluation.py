@@ -94,20 +94,18 @@ def _how_often(
     # Every fifth evaluation has to remain, and at least one.
     left = 0.0 if count is None else max(1, count // EVERY) / count
     weight = weigh_rows(run, [row], row.seconds * (1.0 - left))
-    # True of the validation within the `fit` that was diagnosed.
-    validates = (row.file, row.line) == (diagnosed.file, diagnosed.line)
-    keras = diagnosed.keras if validates and diagnosed.kind == "keras" else None
-    watching = keras.deciding_callbacks if keras is not None else []
     size = f" of {loop.batch_size}" if loop is not None and loop.batch_size is not None else ""
     advice = (
         f"{_less_of_it(run, row, count)} Batches{size} can be larger here, as no gradients are "
         "kept."
     )
+    # Callbacks of the diagnosed `fit` that decide by its own validation.
+    validates = (row.file, row.line) == (diagnosed.file, diagnosed.line)
+    keras = diagnosed.keras if validates else None
+    watching = keras.deciding_callbacks if keras is not None else []
     if watching:
         names = " and ".join(f"`{name}`" for name in watching)
-        advice += f" Fewer values then reach {names}."
-        if watching != ["ModelCheckpoint"]:
-            advice += " Use a smaller `patience`."
+        advice += f" Fewer values then reach {names}, so use a smaller `patience`."
     return COSTLY_EVALUATION.weighed(
         weight,
         advice,

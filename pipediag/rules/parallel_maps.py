@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -205,9 +204,8 @@ def _calls(alike: Sequence[Operation], count: int) -> tuple[Change, ...]:
 
 
 def _named(alike: Sequence[Operation], op: Operation) -> str:
-    return (
-        place_name(op).replace("map at", f"{len(alike)} maps at") if alike[1:] else place_name(op)
-    )
+    name = place_name(op)
+    return name.replace("map at", f"{len(alike)} maps at") if alike[1:] else name
 
 
 def _many_calls(
@@ -273,11 +271,16 @@ def _where_measured(outer: Operation | None) -> str | None:
 
 
 def _tuned_advice(op: Operation, outer: Operation | None) -> str:
-    give = f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`"
-    advice = f"{give}." if outer is None else f"{give}, or move it after {call_name(outer)}."
-    if outer is None and op.function is not None and op.function.stateful:
-        stateful = "calls Python, looks up in a table, reads a variable or draws random numbers"
-        advice = f"{give}: TensorFlow keeps a map serial whose function {stateful}."
+    advice = f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`"
+    if outer is not None:
+        advice += f", or move it after {call_name(outer)}."
+    elif op.function is not None and op.function.stateful:
+        advice += (
+            ": TensorFlow keeps a map serial whose function calls Python, looks up in a table, "
+            "reads a variable or draws random numbers."
+        )
+    else:
+        advice += "."
     if draws_random(op.function):
         advice += " Use tf.random.stateless_* with a seed for each element to keep runs repeatable."
     return f"{advice}{call_times(op)}"
@@ -290,17 +293,17 @@ def settled(session: Session, findings: Sequence[Finding]) -> list[Finding]:
     was not. Where Python was tried in parallel in every way and none helps, a finding says so and
     what remains to be done; it never stands next to a confirmed trial of processes.
     """
-    by_map: dict[tuple[str, str], list[Finding]] = defaultdict(list)
+    found: list[Finding] = []
+    by_map: dict[tuple[str, str], list[Finding]] = {}
     for one in findings:
         if one.rule in (PARALLEL_MAP.id, EACH_ROW) and one.edit is not None and one.op_id:
-            by_map[one.rule, one.op_id].append(one)
+            by_map.setdefault((one.rule, one.op_id), []).append(one)
     in_processes = {
         one.op_id for one in findings if one.trial.state == "confirmed" and _is_in_processes(one)
     }
-    found: list[Finding] = []
     for one in findings:
-        ways = by_map.get((one.rule, one.op_id or ""), [])
-        if not any(one is way for way in ways):
+        ways = by_map.get((one.rule, one.op_id or ""), []) if one.edit is not None else []
+        if not ways:
             found.append(one)
         elif one is ways[0]:
             found += _one_advice(session, ways, one.op_id in in_processes)
@@ -310,8 +313,8 @@ def settled(session: Session, findings: Sequence[Finding]) -> list[Finding]:
 def _one_advice(session: Session, ways: list[Finding], in_processes_helps: bool) -> list[Finding]:
     confirmed = [one for one in ways if one.trial.state == "confirmed"]
     op = session.operation(ways[0].op_id)
-    timed = [one for one in ways if one.edit is not None and one.trial.speedup is not None]
-    shown = [f"{one.edit.label}: {one.trial.speedup:.3g}x" for one in timed if one.edit]
+    timed = ((one.edit, one.trial.speedup) for one in ways)
+    shown = [f"{edit.label}: {speedup:.3g}x" for edit, speedup in timed if edit and speedup]
     tried = {"also_tried": "; ".join(shown)} if shown else {}
     if confirmed:
         best = max(confirmed, key=lambda one: one.trial.speedup or 1.0)

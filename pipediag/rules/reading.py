@@ -109,16 +109,12 @@ def with_storage(session: Session, finding: Finding, op: Operation | None) -> Fi
     storage = remote_storage(session, op)
     if storage is None:
         return finding
-    evidence, measured = {**finding.evidence, "remote_storage": storage}, ""
-    if uses(op.function, OPENS_FILES) and op.elements and op.self_ms_per_step is not None:
-        each = op.self_ms_per_step / op.elements
-        evidence["opening_ms_per_file"] = round(each, 2)
-        measured = f" A call that opens one file takes {each:.1f} ms."
     advice = (
         f"{finding.advice} The files are on remote storage (`{storage}`), where each file opened "
-        f"and each read waits for a network.{measured} Read more files at once than there are "
-        "CPUs, put small files into large ones, or copy them to a local disk (`.cache(path)`)."
+        "and each read waits for a network. Read more files at once than there are CPUs, put small "
+        "files into large ones, or copy them to a local disk (`.cache(path)`)."
     )
+    evidence = {**finding.evidence, "remote_storage": storage}
     return finding.model_copy(update={"advice": advice.lstrip(), "evidence": evidence})
 
 
@@ -183,20 +179,17 @@ def files_at_once(
     """Return several files at once: by the reader itself, or by the operation that opens them; None
     for a reader that can't, and has to be given one file at a time."""
     id, outer = f"{rule}:{reader.id}", session.operation(reader.inside_function_of)
-    given: dict[str, Any] = {
-        "caveat": "Measured on the files as they are then: data that was read before may be in "
-        "memory.",
-        "whole_epoch": whole_epoch,
-    }
+    caveat = "Measured on the files as they are then: what was read before may be in memory."
+    given: dict[str, Any] = {"caveat": caveat, "whole_epoch": whole_epoch}
     if outer is not None:
         count = _as_many_at_once(session, outer)
         return opened_at_once(outer, count, AUTOTUNE, "files", id, **given)
     if reader.kind == "CsvDataset":
         return None
-    remote = remote_storage(session, reader) is not None
-    change = SetParameters(reader.id, {"num_parallel_reads": MOST_AT_ONCE if remote else AUTOTUNE})
-    reads = MOST_AT_ONCE if remote else "AUTOTUNE"
-    return Edit(id, f"num_parallel_reads={reads} on the {place_name(reader)}", (change,), **given)
+    local = remote_storage(session, reader) is None
+    reads, said = (AUTOTUNE, "AUTOTUNE") if local else (MOST_AT_ONCE, f"{MOST_AT_ONCE}")
+    change = SetParameters(reader.id, {"num_parallel_reads": reads})
+    return Edit(id, f"num_parallel_reads={said} on the {place_name(reader)}", (change,), **given)
 
 
 _ONE_EACH = (
@@ -233,16 +226,8 @@ def _check_sequential_files(session: Session, op: Operation) -> Iterator[Finding
     disk = from_disk_percent(session) if remote_storage(session, costs) is None else None
     weight = weigh(session, costs, delay)
     packed = op.parameters.get("compression_type") not in (None, "")
-    finding = partial(
-        SEQUENTIAL_FILES.finding,
-        op=op,
-        weight=weight,
-        evidence={
-            "file_count": op.parameters.get("file_count"),
-            "from_disk_percent": disk,
-            "compressed": packed,
-        },
-    )
+    evidence = {"file_count": op.parameters.get("file_count"), "from_disk_percent": disk}
+    finding = partial(SEQUENTIAL_FILES.finding, op=op, weight=weight, evidence=evidence)
     if weight.status not in ("fail", "inconclusive"):
         yield finding(weight.status, weight.sentence)
         return

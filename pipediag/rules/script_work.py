@@ -128,9 +128,8 @@ _BESIDE: dict[RunPartName, tuple[str, str]] = {
 WORK_BESIDE_TRAINING = _script_rule(
     title="Do the work beside the training once, or in another script",
     why="The machine trains nothing meanwhile, and the same data gives the same result each time.",
-    fix="Keep what comes before training in a file: arrays as `.npy`, a pipeline's output with "
-    "`dataset.save(path)`, what `adapt` learns. Do work between trainings once, before the first, "
-    "and what follows in a script that reads the saved model.",
+    fix="Keep what comes before training in files (`np.save`, `dataset.save(path)`). Do work "
+    "between trainings once, before the first, and what follows in a script of its own.",
     thresholds=(*THRESHOLDS, SHARE),
     untried="A trial compares training steps, and this work is not among them.",
 )

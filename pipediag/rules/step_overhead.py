@@ -15,7 +15,6 @@ from pipediag.facts.pipeline import operations, place_name
 from pipediag.facts.python_callables import (
     callback_percent,
     callbacks_percent,
-    lines_of,
     per_batch_callbacks,
 )
 from pipediag.facts.run import predicted_in_steps
@@ -51,6 +50,7 @@ from pipediag.session.loops import Loop
 from pipediag.session.model import HotLine, Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import EagerStep, GraphStep
+from pipediag.session.recording import Prediction
 from pipediag.session.trials import WORTHWHILE
 from pipediag.tensorflow_names import BATCHING
 
@@ -83,12 +83,9 @@ def _check_batch_callback(session: Session) -> Iterator[Finding]:
         percent = callback_percent(session, callback)
         if percent < CALLBACK_SHARE.value:
             continue
-        hottest = max(lines_of(session, callback), key=lambda line: line.percent, default=None)
-        where = f" Its hottest line is {_place(hottest)}." if hottest else ""
         yield BATCH_CALLBACK.finding(
             "fail",
-            f"Let {callback.name} work only when `batch % 100 == 0`, or once in `on_epoch_end`."
-            f"{where}",
+            f"Let {callback.name} work only when `batch % 100 == 0`, or once in `on_epoch_end`.",
             unless=input_first(session),
             place=(callback.file, callback.line),
             evidence={"callback": callback.name, "callback_percent_of_step": percent},
@@ -133,7 +130,7 @@ def _check_own_python(session: Session) -> Iterator[Finding]:
     if seen < SEEN.value:
         return
     short_ms = float(np.percentile(steps.samples_ms, 5))
-    named = list(dict.fromkeys(map(_place, lines)))[:3]
+    named = list(dict.fromkeys(map(_at, lines)))[:3]
     yield OWN_PYTHON.finding(
         "fail",
         f"Python takes {percent:.0f} % of each step ({exact_time(ms)}). In stack samples, these "
@@ -146,9 +143,8 @@ def _check_own_python(session: Session) -> Iterator[Finding]:
     )
 
 
-def _place(line: HotLine) -> str:
-    at = f"{PurePath(line.file).name}:{line.line}"
-    return at if line.function == "<module>" else f"{at} (`{line.function}`)"
+def _at(place: HotLine | EagerStep | GraphStep | Prediction) -> str:
+    return f"{PurePath(place.file).name}:{place.line}"
 
 
 SHARE = Threshold("`predict` in a step", 10.0, "% of the step", "own choice")
@@ -176,7 +172,7 @@ def _check_predict_in_step(session: Session) -> Iterator[Finding]:
             continue
         pairs, edit, how = timed.get((call.file, call.line)), None, _INSTEAD.get(call.what, _CALL)
         if pairs is not None:
-            at = f"{PurePath(pairs.file).name}:{pairs.line}"
+            at = _at(pairs)
             label = f"predict_on_batch instead of predict at {at}"
             edit = PREDICT_IN_STEP.edit(at, label, PredictOnBatch(pairs.file, pairs.line))
             how = (
@@ -258,14 +254,11 @@ def _check_host_overhead(session: Session) -> Iterator[Finding]:
     waits = input_first(session)
     compiled = f"`compile(steps_per_execution={STEPS_PER_CALL})`"
     how = f"Run several steps per call: {compiled}."
-    of_keras = any("make_train_function" in function for function in loop.step_functions)
-    if loop.keras is None and of_keras:
+    if loop.keras is None and any("make_train_function" in one for one in loop.step_functions):
         how = f"Train with `fit(dataset)` instead of `train_on_batch`, and {compiled}."
     elif loop.keras is None:
-        how = (
-            "Pass the iterator to a tf.function that loops with `for _ in "
-            f"tf.range({STEPS_PER_CALL})`."
-        )
+        steps = f"`for _ in tf.range({STEPS_PER_CALL})`"
+        how = f"Pass the iterator to a tf.function that loops with {steps}."
     if loop.from_python:
         dataset = "`tf.data.Dataset.from_tensor_slices((x, y)).batch(n)`"
         how = f"Make a dataset of the arrays ({dataset}). {how}"
@@ -297,15 +290,17 @@ def _own_code_first(session: Session, loop: Loop) -> str | None:
 
 
 def _other_rule(session: Session, loop: Loop) -> str | None:
-    first, keras = _own_code_first(session, loop), loop.keras
+    if (first := _own_code_first(session, loop)) is not None:
+        return first
+    keras = loop.keras
     eager = keras.run_eagerly if keras else not loop.step_functions
-    if first is None and keras is not None and on_torch(session):
-        first = "Keras does not support `steps_per_execution` on PyTorch."
-    elif first is None and (eager or session.environment.run_functions_eagerly):
-        first = "The step runs eagerly: fix `eager-execution` first."
-    elif first is None and keras is not None and keras.steps_per_execution > 1:
-        first = f"Each call already runs {keras.steps_per_execution} steps."
-    return first
+    if keras is not None and on_torch(session):
+        return "Keras does not support `steps_per_execution` on PyTorch."
+    if eager or session.environment.run_functions_eagerly:
+        return "The step runs eagerly: fix `eager-execution` first."
+    if keras is not None and keras.steps_per_execution > 1:
+        return f"Each call already runs {keras.steps_per_execution} steps."
+    return None
 
 
 FIXED_COST = Threshold(
@@ -317,8 +312,7 @@ SMALL_BATCH = Rule(
     title="Train with a larger batch",
     why="Dispatch, Python and the exchange of gradients cost the same, however many examples.",
     fix="Use a batch four times as large, at least 32; under a strategy, that of one device times "
-    "the replicas. With fewer updates, the learning rate and the number of epochs must be tuned "
-    "again.",
+    "the replicas. With fewer updates, learning rate and number of epochs must be tuned again.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(FIXED_COST, BATCH, INPUT_BOUND),
     effect="changes a hyper-parameter",
@@ -339,39 +333,32 @@ def _check_small_batch(session: Session) -> Iterator[Finding]:
     loop, steps = known(session.diagnosed_loop()), known(session.steps)
     size = steps.batch_size or loop.batch_size
     percent = class_percent(session, CALL_CLASSES) - callbacks_percent(session)
-    batch = next(iter(reversed(operations(session, *BATCHING))), None)
+    batch = next(reversed(operations(session, *BATCHING)), None)
     finding = partial(
         SMALL_BATCH.finding,
         op=batch,
         place=None if batch else (loop.file, loop.line),
-        evidence={
-            "batch_size": size,
-            "replicas": loop.replicas,
-            "fixed_cost_percent_of_step": percent,
-        },
+        evidence={"batch_size": size, "fixed_cost_percent_of_step": percent},
     )
     if size is None:
         yield finding("inconclusive", "The batch size is not known.")
         return
     above = session.operation(next(iter(batch.parent_ids), None)) if batch is not None else None
-    if above is not None and 0 <= (-1 if above.cardinality is None else above.cardinality) <= size:
+    if above is not None and above.cardinality is not None and 0 <= above.cardinality <= size:
         return  # one batch has all of the data
     edit = _larger(batch) if batch is not None else None
-    few = size / loop.replicas < BATCH.value
+    few, larger = size / loop.replicas < BATCH.value, _larger_size(size)
     # A global batch as large as that of one device leaves each replica little to compute.
     exchanged = class_percent(session, ["collective"]) if loop.replicas > 1 else 0.0
-    larger = _larger_size(size)
     could_gain = (bound(100.0, percent, calls=larger // size) or 1.0) >= WORTHWHILE
     if not (few and percent + exchanged >= FIXED_COST.value) and (edit is None or not could_gain):
         return
     waits = input_first(session) or _own_code_first(session, loop)
-    likely = few and percent >= FIXED_COST.value and waits is None
-    exchange = ", and to exchange gradients," if loop.replicas > 1 else ""
     yield finding(
-        "fail" if likely else "informative",
+        "fail" if few and percent >= FIXED_COST.value and waits is None else "informative",
         waits
-        or f"Try a batch of {larger} instead of {size}, and tune the learning rate again: "
-        f"the time to start a step{exchange} hardly grows with the batch.",
+        or f"Try a batch of {larger} instead of {size}, and tune the learning rate again: the "
+        "time to start a step, and to exchange gradients, hardly grows with the batch.",
         speedup_at_most=larger / size,
         edit=edit,
     )
@@ -433,48 +420,30 @@ def _check_eager_execution(session: Session) -> Iterator[Finding]:
     )
 
 
-def _at(step: EagerStep | GraphStep) -> str:
-    return f"{PurePath(step.file).name}:{step.line}"
-
-
 _Advised = tuple[str, str, tuple[Change, ...], str | None]
 """Advice, and an edit's label and changes or why there is none."""
 
 
 def _on_functions(steps: list[EagerStep]) -> _Advised:
-    lacking = [
-        f"`{one.function}` ({_at(one)}) can't be one as it is. {one.lacking}"
-        for one in steps
-        if one.lacking is not None
-    ]
     fit = [one for one in steps if one.lacking is None]
+    named = " and ".join(f"`{one.function}` ({_at(one)})" for one in fit or steps[:1])
     if not fit:
-        advice = (
-            f"Change `{steps[0].function}` ({_at(steps[0])}) so that it can be a `tf.function`."
-        )
-        return advice, "", (), " ".join(lacking)
-    named = " and ".join(f"`{one.function}` ({_at(one)})" for one in fit)
+        return f"Change {named} so that it can be a `tf.function`.", "", (), steps[0].lacking
     label = "@tf.function on " + " and ".join(f"`{one.function}`" for one in fit)
     changes = tuple(CompileFunction(one.file, one.line, one.function) for one in fit)
-    return " ".join([f"Put `@tf.function` on {named}.", *lacking]), label, changes, None
+    return f"Put `@tf.function` on {named}.", label, changes, None
 
 
 def _on_body(step: GraphStep | None) -> _Advised:
-    advice, label, untried = (
-        "Move the body of the loop into a function with `@tf.function`.",
-        "",
-        None,
-    )
-    changes: tuple[Change, ...] = ()
-    if step is not None and step.lacking is not None:
-        untried = f"The step can't be moved as it is. {step.lacking}"
-    elif step is not None:
-        label = f"the step at {_at(step)} as a tf.function"
-        changes = (ExtractStep(step.file, step.line, tuple(step.numbers), step.relaxed),)
-    if step is not None and step.is_timed:
-        advice = (
-            f"Move the step at {_at(step)} into a function with `@tf.function`, with the same "
-            f"results up to rounding: {fmean(step.other_ms):.1f} ms instead of "
-            f"{fmean(step.own_ms):.1f} ms."
+    advice = "Move the body of the loop into a function with `@tf.function`"
+    if step is None:
+        return f"{advice}.", "", (), None
+    if step.is_timed:
+        advice += (
+            f", with the same results up to rounding: {fmean(step.other_ms):.1f} ms instead of "
+            f"{fmean(step.own_ms):.1f} ms"
         )
-    return advice, label, changes, untried
+    if step.lacking is not None:
+        return f"{advice}.", "", (), f"The step can't be moved as it is. {step.lacking}"
+    change = ExtractStep(step.file, step.line, tuple(step.numbers), step.relaxed)
+    return f"{advice}.", f"the step at {_at(step)} as a tf.function", (change,), None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import PurePath
+from typing import Any
 
 from pipediag.facts.limits import Threshold, bound
-from pipediag.facts.pipeline import call_name
+from pipediag.facts.pipeline import call_name, every
 from pipediag.facts.run import is_step_function, rows_of_loop, traces_of_step
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.facts.step import (
@@ -59,9 +60,9 @@ def _check_retracing(session: Session) -> Iterator[Finding]:
     traced = retraced or _created_again(loop, steps)
     row = traces_of_step(session, loop) if traced else None
     at_most = saved_s = None
-    part: RunPartName = "steps" if row is None else "compile"
+    part: RunPartName = "steps"
     if row is not None:
-        saved_s = row.seconds * _saved_part(row)
+        part, saved_s = "compile", _saved_s(row)
         at_most = bound(row.seconds, saved_s)
         if steps.trace_count >= MOST_STEPS.value / 100.0 * loop.steps:
             # A new graph is also optimised, called for the first time and freed again: no step
@@ -138,9 +139,9 @@ def _keras_retraces(session: Session, loop: Loop) -> bool:
     return loop.from_python and of_keras and version is not None and int(version[1]) < 7
 
 
-def _saved_part(row: RunPart, left: int = TRACES_LEFT) -> float:
-    """Return the part of its traces that goes where so many remain."""
-    return 1.0 - min(1.0, left / (row.count or 1))
+def _saved_s(row: RunPart, left: int = TRACES_LEFT) -> float:
+    """Return the seconds of its traces that go where so many remain."""
+    return row.seconds * (1.0 - min(1.0, left / (row.count or 1)))
 
 
 def _created_again(loop: Loop, steps: Steps) -> bool:
@@ -157,8 +158,8 @@ REPEATED_COMPILE = Rule(
     id="retracing",
     title="Build each model and function once",
     why="A new model, a new `compile` or a new tf.function is traced and compiled again.",
-    fix="Build and compile the model once, and start each fold from the same weights and a fresh "
-    "optimizer state, both set by hand. Define a tf.function outside the loop.",
+    fix="Build and compile the model once, and set weights and optimizer state anew by hand for "
+    "each fold. Define a tf.function outside the loop.",
     needs=("loop", "run"),
     thresholds=(AGAIN, OWN_AGAIN, *THRESHOLDS),
     effect="same up to order or rounding",
@@ -186,10 +187,8 @@ def _check_repeated_compile(session: Session) -> Iterator[Finding]:
     if not repeated:
         return
     worst = max(repeated, key=lambda row: row.seconds)
-    saved_s = sum(
-        row.seconds * _saved_part(row, TRACES_LEFT if _on_many_shapes(session, row) else 1)
-        for row in repeated
-    )
+    left = ((row, TRACES_LEFT if _on_many_shapes(session, row) else 1) for row in repeated)
+    saved_s = sum(_saved_s(row, traces) for row, traces in left)
     yield REPEATED_COMPILE.weighed(
         weigh_rows(run, repeated, saved_s),
         _run_advice(session, worst, repeated),
@@ -211,7 +210,7 @@ def _run_advice(session: Session, worst: RunPart, repeated: Sequence[RunPart]) -
     also = f" The same is true of calls in {others} other places." if others else ""
     fits = (loop for loop in session.loops if (loop.file, loop.line) == (worst.file, worst.line))
     fit = next((loop for loop in fits if loop.kind == "keras"), None)
-    what = worst.what or ("a function" if fit is None else "the step")
+    what = worst.what or "the function"
     name = what[:1].upper() + what[1:] if what.startswith("the ") else f"`{what.strip('`')}`"
     traced = f"{name} was traced {worst.count} times"
     if fit is not None:
@@ -266,19 +265,19 @@ def _check_graph_constants(session: Session) -> Iterator[Finding]:
             severity="error",
         )
         return
-    pipelines = [session.pipeline, *(loop.pipeline for loop in session.loops)]
-    ops = {op.id: op for one in pipelines if one is not None for op in one.ops}.values()
-    for size, op, place in (
-        *((op.function.constant_bytes, op, None) for op in ops if op.function),
-        *((loop.constant_bytes, None, (loop.file, loop.line)) for loop in session.loops),
-    ):
+    found: list[tuple[str, int | None, dict[str, Any]]] = [
+        (f"The function of {call_name(op)}", op.function.constant_bytes, {"op": op})
+        for op in every(session)
+        if op.function is not None
+    ]
+    for loop in session.loops:
+        found.append(("The step", loop.constant_bytes, {"place": (loop.file, loop.line)}))
+    for what, size, at in found:
         if size is not None and size >= LARGE_CONSTANTS.value * 1e6:
-            what = "The step" if op is None else f"The function of {call_name(op)}"
             yield GRAPH_CONSTANTS.finding(
                 "fail",
                 f"{_TENSOR_FIRST} {what} holds {size / 1e6:,.0f} MB as constants in its graph, of "
                 "the 2 GiB that TensorFlow allows: arrays that it reads become part of it.",
-                op=op,
-                place=place,
                 evidence={"constants_bytes": size},
+                **at,
             )

@@ -70,6 +70,7 @@ test_an_update_of_a_whole_table = decides(
         "input first": (updated(**waits()), ("informative", ROW_WISE)),
         "not seen": (updated({"update": None, "gradient": None}), "inconclusive"),
         "own loop": (updated(**OWN_LOOP), "fail"),
+        "constraint": (updated({"constraint": "MaxNorm"}), "pass"),
     },
 )
 
@@ -89,28 +90,13 @@ test_a_term_over_a_whole_table = decides(
     REGULARIZED_TABLE,
     {
         "regulariser": (termed(), "fail"),
-        "constraint": (termed(CONSTRAINED), "fail"),
+        "constraint": (termed(CONSTRAINED), "pass"),
         "neither": (termed({"regularizer": None}), "pass"),
         "input first": (termed(**waits()), "informative"),
         "little compute": (termed(**LITTLE_COMPUTE), "informative"),
         "takes little": (termed({"passes_ms": 0.3}), "informative"),
     },
 )
-
-
-@cases(
-    {
-        "regulariser": ({}, True),
-        "constraint": ({**CONSTRAINED, "slot_bytes": 0}, True),
-        "constraint and slots": (CONSTRAINED, False),
-    },
-    "table, bounded",
-)
-def test_passes_of_an_optimizer_stay_without_a_constraint(
-    table: dict[str, Any], bounded: bool
-) -> None:
-    finding = only(REGULARIZED_TABLE, termed({**table, "passes_ms": 5.0}))
-    assert (finding.speedup_at_most is not None) == bounded
 
 
 # Copies

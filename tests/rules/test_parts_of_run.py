@@ -276,8 +276,6 @@ test_waits_at_the_start_of_epochs = decides(
         "a large buffer": (waits(40.0, source(), buffer(5000), **LONG), ("fail", SMALLER)),
         "of Keras": (OF_KERAS, "informative"),
         "steps wait": (waits(40.0, input_wait=60.0), ("informative", IN_PARALLEL)),
-        # A step waits for 6 ms of its 10, and a generator that loads first for ten times as long.
-        "loads first": (waits(36.7, GENERATOR, input_wait=60.0, count=601), "fail"),
         "10 %": (waits(10.1), ("fail", IN_PARALLEL)),
         "one epoch": (waits(1.0, count=1, whole_s=4.0, scope="epoch"), ("fail", IN_PARALLEL)),
         "no end seen": (waits(5.0, ends=0), "inconclusive"),
