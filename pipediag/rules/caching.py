@@ -170,8 +170,8 @@ MISSING_CACHE = pipeline_rule(
     id="missing-cache",
     title="Cache the prepared data",
     why="From the second epoch on, a cache replaces everything before it.",
-    fix="Put `.cache()` after the map, and before `shuffle`, `repeat` and anything random. Use "
-    "`.cache(path)` for data that doesn't fit in memory; delete that file when data or map change.",
+    fix="Put `.cache()` after the map, and before `shuffle`, `repeat` and anything random; "
+    "`.cache(path)` holds more, and is to be deleted when data or map change.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, FIRST_BATCHES, MEMORY),
 )
 

@@ -64,13 +64,9 @@ def _check_gpu_unused(session: Session) -> Iterator[Finding]:
     environment = session.environment
     if not environment.gpu_installed or environment.tensorflow is None:
         return
-    if any(device.kind.upper() == "GPU" for device in environment.devices):
-        return
-    yield GPU_UNUSED.finding(
-        "fail",
-        _unused_advice(environment),
-        evidence={"gpu_installed": ", ".join(environment.gpu_installed)},
-    )
+    if not any(device.kind.upper() == "GPU" for device in environment.devices):
+        evidence = {"gpu_installed": ", ".join(environment.gpu_installed)}
+        yield GPU_UNUSED.finding("fail", _unused_advice(environment), evidence=evidence)
 
 
 def _unused_advice(environment: Environment) -> str:
@@ -264,8 +260,8 @@ def _check_launch_bound(profile: Profile) -> Iterator[Finding]:
 SYNC_POINT = _idle_rule(
     title="Read results less often than every step",
     why="Reading a value waits until the device has computed it; nothing is launched meanwhile.",
-    fix="Don't read the loss or metrics in every step (`.numpy()`, `float(loss)`, `print`): update "
-    "a `keras.metrics.Mean`, and call `.result()` every hundredth step.",
+    fix="Don't read loss or metrics in every step (`.numpy()`, `float(loss)`, `print`): update a "
+    "`keras.metrics.Mean`, and call `.result()` every hundredth step.",
     thresholds=(SYNC_IDLE, INPUT_GAPS, PERTURBED),
     frees=("device_wait",),
     untried="The lines that read results have to be changed in your code.",
@@ -369,10 +365,10 @@ MIXED_PRECISION = Rule(
     id="mixed-precision",
     title="Use mixed precision",
     why="Tensor cores are several times as fast on 16-bit matrices as other cores on 32-bit ones, "
-    "and twice as fast as on TensorFloat-32 (TF32), which Ampere and later GPUs use by default.",
+    "and twice as fast as on TensorFloat-32 (TF32), the default of Ampere and later GPUs.",
     fix='Use `keras.mixed_precision.set_global_policy("mixed_bfloat16")` from compute capability '
-    '8.0 on, otherwise `"mixed_float16"`, which needs loss scaling. Choose sizes that are '
-    "multiples of 8. Every product is rounded, so validate the accuracy.",
+    '8.0 on, otherwise `"mixed_float16"` with loss scaling, and sizes that are multiples of 8. '
+    "Every product is rounded, so validate the accuracy.",
     needs=("devices",),
     thresholds=(MATMUL, IN_SIXTEEN, INPUT_GAPS),
     severity="info",

@@ -96,8 +96,8 @@ UPDATE_COMPUTE = Threshold(
 COSTLY = Threshold("size of tables that were timed", 5.0, "MB", "measured: 2.6 MB gave 1.05x")
 DENSE_EMBEDDING_UPDATE = _tables_rule(
     title="Update only the embedding rows that a step looks up",
-    why="Adam, RMSprop, momentum, weight decay and others update every row in each step. Their "
-    "time grows with the table, not with the batch.",
+    why="Adam, RMSprop, momentum and weight decay update every row in each step: their time grows "
+    "with the table, not with the batch.",
     fix="Use a row-wise Adam such as `pipediag.optimizers.LazyAdam`, or SGD for the tables only. "
     "Rows are then updated only in steps that look them up, so tune the learning rate again.",
     thresholds=(LARGE, COSTLY, OPERATION_SHARE, UPDATE_COMPUTE, INPUT_BOUND),
@@ -117,7 +117,9 @@ def _check_dense_embedding_update(session: Session) -> Iterator[Finding]:
         **_evidence_of(from_rows),
         "device_compute_percent_of_step": class_percent(session, ["device_compute"]),
     }
-    if _matter(session, from_rows):
+    took = percent_of_step(session, _added(table.passes_ms for table in from_rows))
+    least = COSTLY if took is not None and took >= OPERATION_SHARE.value else LARGE
+    if sum(table.table_bytes for table in from_rows) >= least.value * 1e6:
         yield _judged(
             rule,
             session,
@@ -134,13 +136,6 @@ def _check_dense_embedding_update(session: Session) -> Iterator[Finding]:
         # Tried last: the tables are small, and only a trial tells what that means.
         small = f"{advice} These tables are small."
         yield rule.finding("informative", small, evidence=evidence, edit=edit)
-
-
-def _matter(session: Session, tables: Sequence[Embedding]) -> bool:
-    """Return True if the tables that are updated as a whole are large, all together."""
-    took = percent_of_step(session, _added(table.passes_ms for table in tables))
-    least = COSTLY if took is not None and took >= OPERATION_SHARE.value else LARGE
-    return sum(table.table_bytes for table in tables) >= least.value * 1e6
 
 
 def _update_advice(session: Session, tables: Sequence[Embedding]) -> str:
@@ -250,10 +245,10 @@ METRICS_SHARE = Threshold(
 TRAINING_METRICS = Rule(
     id="training-metrics",
     title="Compute costly metrics in validation alone",
-    why="A metric over all candidates, such as the share of items among the best hundred of all, "
-    "multiplies each batch by the whole table: 63 % of the compute with 40,000 items.",
+    why="A metric over all candidates multiplies each batch by the whole table: 63 % of the "
+    "compute with 40,000 items.",
     fix="Leave the metric out of the training step (`compute_metrics=not training` in a task of "
-    "TensorFlow Recommenders), or update it in every n-th step, and compute it in validation.",
+    "TensorFlow Recommenders), or update it in every n-th step.",
     needs=("loop", "steps", "breakdown"),
     thresholds=(METRICS_SHARE, INPUT_BOUND),
     frees=("device_compute",),
@@ -282,8 +277,8 @@ of ten thousands."""
 FULL_SOFTMAX = Rule(
     id="full-softmax",
     title="Train with a sampled softmax",
-    why="For one correct class per example, each step computes the logits of all classes, their "
-    "gradient and the gradient of all weights. That time grows with the vocabulary.",
+    why="For one correct class per example, each step computes logits and gradients of all "
+    "classes. That time grows with the vocabulary.",
     fix="Use `tf.nn.sampled_softmax_loss` in training, with a few hundred sampled classes, and the "
     "full softmax for evaluation; docs/embeddings.md has the code. Validate the accuracy.",
     needs=("loop", "steps", "breakdown"),

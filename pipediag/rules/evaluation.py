@@ -70,9 +70,11 @@ def _check_costly_evaluation(session: Session) -> Iterator[Finding]:
     }
     rows = [row for row in run.parts if row.part == "evaluation" and row.what is not None]
     for row in sorted(rows, key=lambda row: -row.seconds):
-        loop, count = _loop_at(session, row), row.count
         if (row.file, row.line) in cheap:
             continue
+        # A `fit` that validates has two loops at its line.
+        at = [one for one in session.loops if (one.file, one.line) == (row.file, row.line)]
+        loop, count = next((one for one in at if one.role != "training"), None), row.count
         if loop is not None and loop.kind != "keras" and row.basis == "measured":
             # Count its iterators, as each wait for one is a stretch of its own.
             count = loop.iterators
@@ -174,30 +176,34 @@ def _on_its_data(
             **given,
         )
 
-    # If there is only one evaluation, nothing would read the cache that it fills.
-    cache = _cache(session, loop, loop.pipeline) if count != 1 else None
+    last = next(_chain(loop.pipeline), None)
+    held = last.cardinality if last is not None and last.cardinality is not None else -1
+    # A cache is discarded where an evaluation leaves a part of its data, and not read after one.
+    completes = loop.steps_given is None or 0 <= held <= loop.steps_given
+    cache = _cache(session, loop, loop.pipeline) if count != 1 and completes else None
     if cache is not None:
         saved = waits * (1.0 if count is None else 1.0 - 1.0 / count)
         yield cure(saved_percent=saved, title="Cache the evaluation data", **cache)
-    serial = [one for one in loop.pipeline.ops if one.kind == "map" and not one.made_by_framework]
-    serial = [one for one in serial if is_serial_and_stateful(one)]
+    maps = (one for one in loop.pipeline.ops if one.kind == "map" and not one.made_by_framework)
+    serial = [one for one in maps if is_serial_and_stateful(one)]
     for op in serial:
         alike = of_one_line(loop.pipeline.ops, op)
-        if op is next(one for one in serial if one in alike):
-            same: EffectOnResults = "same up to order or rounding"
-            if any(map(calls_python, alike)):
-                same = "not known"
-            elif all(only_looks_up(one.function) for one in alike if one in serial):
-                same = "same results"
-            yield cure(
-                f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`",
-                # Upper bound: all of the wait is this map's, and is divided among the CPUs.
-                waits * (1.0 - 1.0 / max(1.0, cpus(session))),
-                op=op,
-                title="Run the evaluation's `map` in parallel",
-                edit=_for(loop, tuned_calls(alike, op, f"{COSTLY_EVALUATION.id}:parallel")),
-                effect=same,
-            )
+        if op is not next(one for one in serial if one in alike):
+            continue
+        same: EffectOnResults = "same up to order or rounding"
+        if any(map(calls_python, alike)):
+            same = "not known"
+        elif all(only_looks_up(one.function) for one in alike if one in serial):
+            same = "same results"
+        yield cure(
+            f"Give {call_name(op)} `num_parallel_calls=tf.data.AUTOTUNE`",
+            # Upper bound: all of the wait is this map's, and is divided among the CPUs.
+            waits * (1.0 - 1.0 / max(1.0, cpus(session))),
+            op=op,
+            title="Run the evaluation's `map` in parallel",
+            edit=_for(loop, tuned_calls(alike, op, f"{COSTLY_EVALUATION.id}:parallel")),
+            effect=same,
+        )
 
 
 def _for(loop: Loop, edit: Edit) -> Edit:
@@ -208,7 +214,7 @@ def _cache(session: Session, loop: Loop, pipeline: Pipeline) -> dict[str, Any] |
     """Return the advice to cache what each evaluation makes anew, with its finding's other
     fields."""
     work, place = cached_work(pipeline)
-    if place is None or _stops_early(loop, pipeline):
+    if place is None:
         return None
     size = _bytes_of_pass(loop, pipeline, place)
     if size is not None and not fits_in_memory(session, size):
@@ -236,13 +242,6 @@ def _cache(session: Session, loop: Loop, pipeline: Pipeline) -> dict[str, Any] |
         "condition": condition,
         "untried": untried,
     }
-
-
-def _stops_early(loop: Loop, pipeline: Pipeline) -> bool:
-    """Return True if an evaluation may leave a part of its data, as a cache is then discarded."""
-    last = next(_chain(pipeline), None)
-    held = last.cardinality if last is not None and last.cardinality is not None else -1
-    return loop.steps_given is not None and not 0 <= held <= loop.steps_given
 
 
 def _kept(loop: Loop, pipeline: Pipeline, place: Operation, check: Check | None) -> Edit | None:
@@ -357,8 +356,7 @@ EAGER_EVALUATION = Rule(
     why="A model that is called eagerly, or a metric, starts each of its operations from Python. "
     "An update of `AUC` took 2.7 ms, and 0.6 ms as a `tf.function`.",
     fix="Put `@tf.function(reduce_retracing=True)` on a function that calls the model or the "
-    "metric, and call that function for each batch. The Python that uses its results stays as "
-    "it is.",
+    "metric, and call that function for each batch.",
     needs=("run",),
     thresholds=THRESHOLDS,
     effect="same up to order or rounding",
@@ -430,13 +428,6 @@ def _small_predictions(session: Session) -> Iterator[tuple[Prediction, list[RunP
         rows = _rows_at(session, one)
         if one.model is None and one.is_timed and rows and (one.file, one.line) not in in_steps:
             yield one, rows
-
-
-def _loop_at(session: Session, row: RunPart) -> Loop | None:
-    """Return the loop that evaluates at the row's line; a `fit` that validates has two loops
-    there."""
-    at = [one for one in session.loops if (one.file, one.line) == (row.file, row.line)]
-    return next((one for one in at if one.role != "training"), None)
 
 
 def cached_work(pipeline: Pipeline) -> tuple[Operation | None, Operation | None]:

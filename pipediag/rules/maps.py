@@ -95,8 +95,8 @@ PER_ELEMENT_MAP = pipeline_rule(
     why="Each call costs tens of microseconds, whatever it computes. Batching first made a cast "
     "32 times as fast, strings.split 37 times and parse_example 19 times.",
     fix="Swap the two: `ds.batch(n).map(f)`, with the batch form of parsing and splitting. The "
-    "function must broadcast over the first axis, and ragged results need `to_tensor()`. Where a "
-    "filter stands between them, both get batches of their own: `ds.batch(n)...unbatch()`.",
+    "function must broadcast over the first axis, and ragged results need `to_tensor()`. Around a "
+    "filter, use batches of their own: `ds.batch(n)...unbatch()`.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE, ELEMENT_TIME, ELEMENTS),
 )
 
@@ -361,9 +361,8 @@ PYTHON_EACH_ROW = pipeline_rule(
     title="Call Python once for each batch",
     why="64 JSON records took 10 ms of CPU time with one numpy_function call each, 19 ms with "
     "py_function, and 2.5 to 5 ms in one call for all of them, with the user's function unchanged.",
-    fix="Batch first. The wrapper `for_each_row` then calls your function for each row. Python "
-    "that computes for long is also called in processes, which are copies (`fork`, Linux): what "
-    "they change is not seen, and they can't use TensorFlow.",
+    fix="Batch first. The wrapper `for_each_row` then calls your function for each row; of Python "
+    "that computes for long, in processes (copies by `fork`, without TensorFlow).",
     thresholds=(INPUT_WAIT, OPERATION_SHARE),
 )
 _EAGER = frozenset({"EagerPyFunc"})

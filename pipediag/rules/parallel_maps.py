@@ -136,11 +136,6 @@ def is_serial_and_stateful(op: Operation) -> bool:
     return op.function is not None and op.function.stateful and _is_serial(op)
 
 
-def _keeps_other_state(op: Operation) -> bool:
-    """Return True if its calls keep state beyond tables that they look up."""
-    return op.function is not None and op.function.stateful and not only_looks_up(op.function)
-
-
 def _is_serial(op: Operation) -> bool:
     return op.parameters.get("num_parallel_calls") in (None, 1)
 
@@ -155,12 +150,14 @@ def _tried_both_ways(session: Session, op: Operation, outer: Operation | None) -
     delay = sum(one for one in delays if one is not None) if together else None
     weight = weigh(session, costs, delay)
     stateful = op.function is not None and op.function.stateful
+    functions = [one.function for one in alike if one.function is not None]
+    keeps_other_state = any(one.stateful and not only_looks_up(one) for one in functions)
     finding = partial(
         PARALLEL_MAP.finding,
         op=op,
         weight=weight,
         evidence={**python_evidence(op), "parallelism": op.parallelism, "cpus": cpus(session)},
-        effect=None if any(map(_keeps_other_state, alike)) else "same results",
+        effect=None if keeps_other_state else "same results",
     )
     tuned = tuned_calls(alike, op, PARALLEL_MAP.id, _where_measured(outer))
     early = weigh_first_batches(session, costs, 1.0 / max(1.0, cpus(session)))
@@ -350,8 +347,7 @@ DISABLED_DEFAULTS = pipeline_rule(
     id="tf-data-defaults",
     title="Switch tf.data's own optimisations back on",
     why="With its defaults on, tf.data runs stateless maps in parallel, appends a prefetch and "
-    "tunes both. With them off, it does only what the script says, and in debug mode less: "
-    "functions run eagerly, one element at a time, without prefetch and parallel calls.",
+    "tunes both. In debug mode, functions run eagerly, one element at a time.",
     fix="Remove the option, or set it to True. More threads then run during the training step; "
     "without debug mode, breakpoints in mapped functions no longer work.",
     needs=("loop", "breakdown"),

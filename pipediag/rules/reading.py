@@ -73,7 +73,7 @@ COLD_FILES = pipeline_rule(
     why="Linux keeps files that were read in free memory. Steps that read them from disk wait "
     "longer than those of later epochs, or of a second run.",
     fix="Compare runs of the same state only: read the files once before (`cat FILES > /dev/null`) "
-    "or measure a later epoch. Where they don't fit into memory, a faster disk helps.",
+    "or measure a later epoch.",
     thresholds=(INPUT_WAIT, FROM_DISK),
     severity="info",
     frees=(),
@@ -255,7 +255,7 @@ SERIAL_FLAT_MAP = pipeline_rule(
     "holds a lock meanwhile: only the datasets that the function returns are read in parallel.",
     fix="Use `ds.interleave(lambda x: tf.data.Dataset.from_tensors(x).flat_map(f), "
     "cycle_length=N, num_parallel_calls=N)` instead of `ds.flat_map(f)`. Rows of several elements "
-    "then alternate, and several threads call the function.",
+    "then alternate.",
     thresholds=(INPUT_WAIT, OPERATION_SHARE),
     effect="same up to order or rounding",
 )

@@ -159,8 +159,8 @@ def _check_work_beside_training(session: Session) -> Iterator[Finding]:
 SLOW_EPOCH_END = _script_rule(
     title="Do less work at the end of an epoch, or do it less often",
     why="Nothing is trained in the meantime, and plots and logs of every epoch are seldom needed.",
-    fix="Do it every few epochs. Save uncompressed (`np.savez`), save only the weights, or save "
-    "only improvements. Write in a thread. With fewer checkpoints, a crash loses more epochs.",
+    fix="Do it every few epochs, or in a thread. Save uncompressed (`np.savez`), save only the "
+    "weights, or save only improvements. With fewer checkpoints, a crash loses more epochs.",
     thresholds=(OFTEN, *THRESHOLDS),
     untried="A trial compares steps; only you know what can be skipped at the end of an epoch.",
 )
@@ -371,10 +371,10 @@ def _check_memory_growth(session: Session) -> Iterator[Finding]:
 SLOWER_STEPS = Rule(
     id="slower-steps",
     title="Find what makes each epoch slower than the one before",
-    why="Something that a step goes through grows with the training: a list that is read whole, a "
-    "metric over all data so far, or a graph to which each step adds operations.",
+    why="Something that a step goes through grows: a list, a metric over all data so far, or a "
+    "graph. A machine that gets hotter or busier slows steps as well.",
     fix="Keep sums in place of lists, reset metrics at the end of an epoch, and create functions, "
-    "models and iterators once. A machine that gets hotter or busier slows steps as well.",
+    "models and iterators once.",
     needs=("loop", "run"),
     thresholds=(STRETCHES, SLOWER),
     untried="Only a change of the script can tell what grows.",

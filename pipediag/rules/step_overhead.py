@@ -103,10 +103,10 @@ SEEN = Threshold("own lines", 1.0, "% of the stack samples", "own choice: the sa
 OWN_PYTHON = Rule(
     id="python-in-step",
     title="Run Python less often than every step",
-    why="Python that a loop runs on the host for each batch (a metric over all data so far, lists "
-    "of values, logging) keeps the device waiting for the next call.",
-    fix="Do it every hundredth step or once per epoch. Keep sums in tensors, and read them with "
-    "`.numpy()` only where they are printed.",
+    why="Python that a loop runs for each batch (a metric over all data so far, lists of values, "
+    "logging) keeps the device waiting for the next call.",
+    fix="Do it every hundredth step or once per epoch. Keep sums in tensors, and read them only "
+    "where they are printed.",
     needs=("loop", "steps", "breakdown", "host"),
     thresholds=(PYTHON, PYTHON_MS, LONG, LONG_MS, SEEN, INPUT_BOUND),
     frees=("python", "device_wait"),
@@ -151,8 +151,8 @@ SHARE = Threshold("`predict` in a step", 10.0, "% of the step", "own choice")
 PREDICT_IN_STEP = Rule(
     id="predict-in-step",
     title="Call the model itself instead of `predict` in each step",
-    why="`predict` is made for whole data sets: each call creates a tf.data pipeline, an iterator "
-    "and callbacks. For one batch, that takes longer than the model.",
+    why="Each call of `predict` creates a tf.data pipeline, an iterator and callbacks. For one "
+    "batch, that takes longer than the model.",
     fix="Use `model(x, training=False)`, which returns a tensor, or `model.predict_on_batch(x)`, "
     "which returns a NumPy array as `predict` does.",
     needs=("loop", "steps"),
