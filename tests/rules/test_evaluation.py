@@ -59,7 +59,6 @@ def of_loop(iterators: int, **row: Any) -> Session:
         "in fit": (session_with(evaluated(40.0)), "fail", 20),
         "an own call": (session_with(evaluated(40.0, **OWN)), "fail", 33),
         "an own loop": (of_loop(20), "fail", 48),
-        "two iterators": (of_loop(2), "pass", None),
         "once": (session_with(evaluated(40.0, count=1)), "pass", None),
         # What was seen once may come in each round of the loop around the training.
         "once in a round": (
@@ -99,8 +98,6 @@ def a_line(line: int, percent: float, code: str = "rank(row)", loop_line: int = 
         "metrics": ([a_line(60, 50.0, "metric.update_state(y)")], ("fail", 60, 20.0)),
         "the wait for input": ([a_line(48, 90.0)], None),
         "a call that was timed": ([a_line(50, 90.0)], None),
-        "little": ([a_line(60, 19.0)], None),
-        "another loop": ([a_line(60, 90.0, loop_line=70)], None),
     },
     "lines, found",
 )
@@ -139,26 +136,6 @@ def test_a_callback_that_decides_by_the_validation_in_fit_counts(
     loop = make_loop(keras=make_keras(deciding_callbacks=names))
     session = session_with(evaluated(40.0, **row), loops=[loop, VALIDATION])
     assert only(COSTLY_EVALUATION, session).effect_on_results == effect
-
-
-@pytest.mark.parametrize(
-    ("row", "advised"),
-    [
-        ({}, {"`validation_freq`", "`validation_steps`"}),
-        (OWN, set()),
-        ({**OWN, "what": "`evaluate` in the callback Scores"}, {"`if (epoch + 1) % 5 == 0`"}),
-        ({**OWN, "what": "`predict` in the callback Scores"}, {"`if (epoch + 1) % 5 == 0`"}),
-        ({**OWN, "what": "`predict`", "count": 600}, {"one call"}),
-    ],
-)
-def test_the_place_that_evaluates_is_told_what_it_can_do(
-    row: dict[str, Any], advised: set[str]
-) -> None:
-    """Arguments of `fit` concern its own validation alone."""
-    session = session_with(evaluated(40.0, **row), epochs_planned=20, projected_total_s=100.0)
-    advice = only(COSTLY_EVALUATION, session).advice
-    every = "`validation_freq`", "`validation_steps`", "`if (epoch + 1) % 5 == 0`", "one call"
-    assert {one for one in every if one in advice} == advised
 
 
 # Its data
@@ -244,7 +221,6 @@ def test_a_cache_of_the_evaluation_takes_half_of_the_free_memory_at_most(
 @cases(
     {
         "all of ten batches": (10, 10, True),
-        "more than there are": (11, 10, True),
         "a part": (9, 10, False),
         "without end": (10, -1, False),
         "of unknown length": (10, None, False),

@@ -113,12 +113,7 @@ test_a_map_of_short_calls_is_moved_behind_the_batch = decides(
     {
         "cast": (rows(cheap()), ("fail", MOVED)),
         "lookup": (rows(cheap(function=looking_up(SelectV2=2))), ("fail", MOVED)),
-        "lookup of a layer": (
-            rows(cheap(function=looking_up(ExpandDims=1, Squeeze=1)), filtered()),
-            ("fail", APART),
-        ),
         "parses": (rows(cheap({"ParseExampleV2": 1, "Const": 3})), ("fail", VECTORIZED)),
-        "parses strings": (rows(cheap({"ParseExampleV2": 1, **HASHES})), ("fail", MOVED)),
         "a constant label": (rows(cheap(function=LABELS)), ("fail", VECTORIZED)),
         "split": (rows(cheap(function=splitting("tf.strings.string_split_v2"))), "fail"),
         "split by a layer": (rows(cheap(function=splitting("builtins.len"))), ("fail", MOVED)),
@@ -128,19 +123,15 @@ test_a_map_of_short_calls_is_moved_behind_the_batch = decides(
         "few calls": (rows(cheap(elements=4.0)), ("informative", MOVED)),
         "keeps up": (rows(cheap(), **keeps_up()), "pass"),
         "takes the step's CPUs": (rows(cheap(), **keeps_up(), **BESIDE), ("informative", MOVED)),
-        "takes little of them": (rows(cheap(), **keeps_up(), **LITTLE), "pass"),
         "fills a table": (rows(cheap(function=looking_up(LookupTableInsertV2=1))), "pass"),
         "calls Python": (rows(cheap(function=looking_up(EagerPyFunc=1))), "pass"),
         "of a shape": (rows(cheap({"EnsureShape": 1, **HASHES})), ("fail", MOVED)),
         "filter between": (rows(cheap(), make_operation("f", "filter")), ("fail", ALONE)),
         "filter that broadcasts": (rows(cheap(), filtered()), ("fail", APART)),
-        "little behind it": (rows(cheap(), second_map(0.1), filtered()), ("fail", ALONE)),
         "filter with a product": (rows(cheap(), filtered({"MatMul": 1})), ("fail", ALONE)),
         "may not broadcast, filter": (rows(cheap({"Cumsum": 1}), filtered()), "pass"),
         "a constant label, filter": (rows(cheap(function=LABELS), filtered()), "pass"),
-        "parses, filter": (rows(cheap({"ParseExampleV2": 1}), filtered()), ("fail", APART)),
         "known length": (ending(replace(batch(256), cardinality=9)), "pass"),
-        "known before": (rows(cheap(cardinality=9), filtered()), "pass"),
         "errors left out behind a filter": (
             rows(cheap(), filtered(), make_operation("i", "ignore_errors")),
             "pass",
@@ -155,13 +146,7 @@ test_a_map_of_short_calls_is_moved_behind_the_batch = decides(
             rows(cheap(function=varying(StridedSlice=1)), filtered()),
             ("fail", APART),
         ),
-        "lengths that vary, and no filter": (rows(cheap(function=varying())), ("fail", MOVED)),
-        "dense, and no filter": (
-            rows(cheap({"ParseExampleV2": 1, "SparseToDense": 1})),
-            ("fail", MOVED),
-        ),
         "endless": (ending(replace(batch(256), cardinality=-1)), ("fail", APART)),
-        "of batches": (session_of(source(), batch(256), cheap(elements=1.0)), "pass"),
     },
 )
 
@@ -353,14 +338,12 @@ test_which_maps_are_given_more_calls = decides(
             session_with(a_map(function=STATELESS, parameters={"num_parallel_calls": 1})),
             ("fail", TUNED),
         ),
-        "stateless": (session_with(a_map(function=STATELESS)), "pass"),
         "in a flat_map": (session_with(INNER, outer("flat_map")), ("fail", TUNED)),
         "in parallel": (
             session_with(a_map(inside_function_of="outer"), outer("interleave", -1)),
             "pass",
         ),
         "few threads": (session_with(PARALLEL), ("fail", MANY)),
-        "enough threads": (session_with(PARALLEL, pipeline=THREADS), "pass"),
         "keeps up": (session_with(a_map(**SLEEPS), **keeps_up()), "pass"),
     },
 )

@@ -17,7 +17,6 @@ from tests.factories import make_embedding, make_keras, make_loop
 from tests.records import make_breakdown, make_function, make_operation
 from tests.rules.sessions import (
     batch,
-    cases,
     changes,
     decides,
     keeps_up,
@@ -58,10 +57,8 @@ test_layers_that_prepare_inputs = decides(
     PREPROCESSING_IN_MODEL,
     {
         "one": (prepared(WORDS), "informative"),
-        "several": (prepared(WORDS, DAYS, CODES, DEEP), "informative"),
         "arithmetic alone": (prepared(SCALED), "pass"),
         "behind others": (prepared(DEEP), "informative"),
-        "no pipeline": (prepared(WORDS).but(pipeline=None), "informative"),
         "input first": (prepared(WORDS, breakdown=make_breakdown()), "informative"),
         "much of the step": (prepared(WORDS, text_work=SPLITS), "fail"),
         "own code": (prepared(text_work=SPLITS, **OWN_CODE), "fail"),
@@ -69,22 +66,6 @@ test_layers_that_prepare_inputs = decides(
         "no layers": (prepared(), "pass"),
     },
 )
-
-
-@cases(
-    {
-        "of Keras": (prepared(WORDS), True),
-        "behind others": (prepared(DEEP), False),
-        "of an own class": (prepared(WORDS, inseparable=True), False),
-        "called by an own class": (prepared(DEEP, inseparable=True), False),
-    },
-    "session, has_code",
-)
-def test_code_is_given_for_models_that_are_their_layers(session: Session, has_code: bool) -> None:
-    finding = only(PREPROCESSING_IN_MODEL, session)
-    assert ("keras.Model(prepared" in finding.advice) == has_code
-    by_hand = session.loops[0].keras is not None and session.loops[0].keras.inseparable
-    assert ("own code by hand" in finding.advice) == by_hand
 
 
 # Padding
@@ -144,7 +125,6 @@ test_batches_that_are_padded = decides(
         "zipped": (zipped(padded()), ADVICE),
         "fixed": (padded(FIXED), "pass"),
         "little compute": (padded(compute=4.9), "pass"),
-        "few zeros": (padded(zeros=6.2), "pass"),
         "many zeros": (padded(zeros=42.0), BUCKETS),
         "mostly zeros": (padded(zeros=62.0), ("fail", BUCKETS[1])),
         "mostly zeros, input first": (padded(compute=40.0, wait=60.0, zeros=62.0), BUCKETS),
@@ -152,13 +132,9 @@ test_batches_that_are_padded = decides(
         "no padding": (session_of(source(), batch()), NOTHING),
         "one length": (unpadded(), ("informative", CUT)),
         "one length, input first": (unpadded(compute=40.0, wait=60.0), NOTHING),
-        "one length, few zeros": (unpadded(zeros=6.2), "pass"),
         "one length, little compute": (unpadded(compute=12.4), "pass"),
-        "short rows, no mask": (unpadded(mask_zero=False, per_batch=256), NOTHING),
         "zeros at the ends of long rows, no mask": (unpadded(**LONG_ROWS), ("informative", CUT)),
-        "zeros within rows, no mask": (unpadded(zeros_within=500, **LONG_ROWS), NOTHING),
         "one length, a token": (unpadded(zeros_within=500), NOTHING),
-        "lengths vary": (unpadded("TensorSpec(shape=(64, None))"), NOTHING),
     },
 )
 
@@ -195,11 +171,6 @@ def test_inputs_of_one_length_are_cut_apart_before_they_are_cut_alike() -> None:
     assert changes(apart) == (Insert("padded", "cut_padding", {"together": False}),)
     assert changes(alike) == CUT_PADDED
     assert alike.edit.instead_of == apart.edit.id
-
-
-def test_targets_for_each_place_of_a_row_are_cut_with_it() -> None:
-    alike, _ = run(PADDING, padded(f"({FIXED}, {FIXED})", zeros=62.0))
-    assert changes(alike) == CUT_PADDED
 
 
 def test_nothing_is_said_of_what_a_layer_pads_until_it_is_in_the_pipeline() -> None:
@@ -239,7 +210,3 @@ def one_hot(shape: str, *widths: int, targets: bool = True, then: str = "Cast") 
 def test_wide_one_hot_features_are_ids_for_an_embedding(session: Session, fails: bool) -> None:
     failed = [one.op_id for one in run(ONE_HOT_INPUT, session) if one.status == "fail"]
     assert failed == (["rows"] if fails else [])
-
-
-def test_an_embedding_for_one_hot_rows_is_the_same_only_for_a_dense_layer() -> None:
-    assert only(ONE_HOT_INPUT, one_hot("(None, 30, 4500)")).condition is not None

@@ -33,7 +33,7 @@ from tests.records import (
     make_operation,
     make_pipeline,
 )
-from tests.rules.sessions import LAUNCHES, cases, copies, gap, gpu, keeps_up, straddles
+from tests.rules.sessions import LAUNCHES, cases, copies, gap, gpu, straddles
 
 BARE = make_session(
     steps=None,
@@ -72,7 +72,6 @@ def every_part() -> Run:
     {
         "input-bound": (make_session(),),
         "compute-bound": (make_compute_bound_session(),),
-        "keeps up": (make_session(**keeps_up()),),
         "straddling": (make_session(**straddles()),),
         "no GPU": (NO_GPU,),
         "hungry GPU": (make_session(devices=[HUNGRY]),),
@@ -271,7 +270,6 @@ FOUGHT_FOR = make_session(input_wait=make_input_wait(contention="cpu"), ceiling=
 @cases(
     {
         "two classes": (PYTHON, ["dispatch", "python"], failed(), 2.0),
-        "one class": (PYTHON, ["dispatch"], failed(), 1.25),
         "all of it": (ALL, ["python"], failed(), 100.0),
         "nothing": (make_session(), [], failed(), None),
         # The ceiling counts for input where there is one.
@@ -279,7 +277,6 @@ FOUGHT_FOR = make_session(input_wait=make_input_wait(contention="cpu"), ceiling=
         "input on the same CPUs": (FOUGHT_FOR, ["input_wait"], failed(), 3.448),
         "input without a ceiling": (make_session(ceiling=None), ["input_wait"], failed(), 3.448),
         "input and dispatch": (make_session(), ["input_wait", "dispatch"], failed(), 100 / 22),
-        "a pass": (make_session(), ["input_wait"], HOST_OVERHEAD.finding("pass"), None),
         "correctness": (make_session(), ["input_wait"], failed(subject="correctness"), None),
         "a bound of its own": (make_session(), ["input_wait"], failed(speedup_at_most=1.5), 1.5),
     },

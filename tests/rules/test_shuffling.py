@@ -61,18 +61,9 @@ test_a_buffer_that_fills_with_costly_elements = decides(
     SLOW_SHUFFLE_FILL,
     {
         "a map": (filling(), ("fail", ABOVE)),
-        "unknown length": (
-            filling(FREE, slow_map(), shuffle(8000), fill_ms=2000.0, projected_s=None),
-            ("fail", ABOVE),
-        ),
         "a generator": (filling(GENERATOR, shuffle()), ("fail", QUARTER)),
         "zipped": (filling(GENERATOR, shuffle(), make_operation("zip", "zip")), "fail"),
         "nothing costly": (filling(COSTS, shuffle()), ("informative", QUARTER)),
-        "other elements": (
-            filling(FREE, slow_map(), make_operation("parts", "flat_map"), shuffle(500)),
-            "fail",
-        ),
-        "short fill": (filling(fill_ms=20.0), "pass"),
         # 250 ms of filling explain little of 5 s.
         "a slow start": (filling(fill_ms=5000.0), "pass"),
         "unmeasured": (
