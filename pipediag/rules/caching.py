@@ -185,10 +185,12 @@ def _check_missing_cache(session: Session) -> list[Finding]:
     if found is None or found.status in ("pass", "inconclusive"):
         generators = [op for op in operations(session, "from_generator") if _is_open(session, op)]
         costly = [op for op in generators if weigh(session, op).status == "fail"]
-        filling = [op for op in generators if _fills_in_time(session, op) is not None]
-        last = filling[-1] if filling else None
+        # Of one that fills a shuffle in each epoch, the first one is left.
+        left = 1.0 / max(1.0, passes or 1.0)
+        filling = {one.id: weigh_first_batches(session, one, left) for one in generators}
+        last = next((one for one in reversed(generators) if filling[one.id] is not None), None)
         op = max(costly, key=lambda one: delay_ms(session, one) or 0.0, default=last)
-        found = _of_generator(session, op) if op is not None else found
+        found = _of_generator(session, op, filling[op.id]) if op is not None else found
     return [found] if found is not None else []
 
 
@@ -291,15 +293,7 @@ def _gives_the_same(session: Session, op: Operation) -> bool:
     return op.function is not None and not any(map(differs_by_pass, [op, *upstream(session, op)]))
 
 
-def _fills_in_time(session: Session, op: Operation) -> Weight | None:
-    """Return the weight of a generator that fills a shuffle in each epoch, while its first batch is
-    waited for; None for one that does not, or where that matters little."""
-    passes = passes_over_data(session)
-    return weigh_first_batches(session, op, 1.0 / max(1.0, passes or 1.0))
-
-
-def _of_generator(session: Session, op: Operation) -> Finding | None:
-    early = _fills_in_time(session, op)
+def _of_generator(session: Session, op: Operation, early: Weight | None) -> Finding | None:
     place = _after_its_take(session, op)
     cache, gain = _cache_of(session, place, early=early is not None), _gain_of_cache(session, place)
     if early is not None:

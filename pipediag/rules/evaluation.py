@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from statistics import fmean
@@ -46,7 +45,7 @@ from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.recording import Prediction
 from pipediag.session.trials import WORTHWHILE
 from pipediag.tensorflow_names import BATCHING, CACHES, KEEPS_ELEMENTS, READERS, RUNS_A_FUNCTION
-from pipediag.vocabulary import EVALUATING, EffectOnResults, RunPartName, Scalar
+from pipediag.vocabulary import EVALUATING, EffectOnResults
 
 COSTLY_EVALUATION = Rule(
     id="costly-evaluation",
@@ -313,41 +312,20 @@ def _check_small_predict(session: Session) -> Iterator[Finding]:
             "same results. One call for all rows saves more."
         )
         label = f"predict_on_batch instead of predict at {_line(timed)}"
-        edit = SMALL_PREDICT.edit(_line(timed), label, PredictOnBatch(timed.file, timed.line))
-        left = sum(timed.other_ms) / sum(timed.own_ms)
-        evidence = {"predict_ms": fmean(timed.own_ms), "predict_on_batch_ms": fmean(timed.other_ms)}
-        yield _of_calls(SMALL_PREDICT, session, timed, rows, left, advice, edit, evidence)
+        own_ms, other_ms = fmean(timed.own_ms), fmean(timed.other_ms)
+        saved = max(0.0, 1.0 - other_ms / own_ms)
+        yield SMALL_PREDICT.weighed(
+            weigh_rows(known(session.run), rows, saved * sum(row.seconds for row in rows)),
+            advice,
+            place=(timed.file, timed.line),
+            evidence={"predict_ms": own_ms, "predict_on_batch_ms": other_ms, "rows": timed.rows},
+            edit=SMALL_PREDICT.edit(_line(timed), label, PredictOnBatch(timed.file, timed.line)),
+            part="evaluation",
+        )
 
 
 def _line(timed: Prediction) -> str:
     return f"{Path(timed.file).name}:{timed.line}"
-
-
-def _of_calls(
-    rule: Rule,
-    session: Session,
-    timed: Prediction,
-    rows: list[RunPart],
-    left: float,
-    advice: str,
-    edit: Edit,
-    evidence: Mapping[str, Scalar],
-    part: RunPartName = "evaluation",
-    beside: float = 0.0,
-) -> Finding:
-    """Return the finding on calls of whose rows' time the share `left` would remain. Calls alike,
-    which would save the share `beside`, matter together with them."""
-    run, saved = known(session.run), max(0.0, 1.0 - left)
-    taken_s = sum(row.seconds for row in rows)
-    weight, whole = (weigh_rows(run, rows, taken_s * one) for one in (saved, saved + beside))
-    return rule.weighed(
-        replace(weight, status=whole.status, sentence=whole.sentence),
-        advice,
-        place=(timed.file, timed.line),
-        evidence={**evidence, "rows": timed.rows},
-        edit=edit,
-        part=part,
-    )
 
 
 EAGER_EVALUATION = Rule(
@@ -382,21 +360,30 @@ def _check_eager_evaluation(session: Session) -> Iterator[Finding]:
         evaluates = loop is not None and loop.role in EVALUATING
         loop_id = loop.id if loop is not None and evaluates else None
         about = f"{_line(timed)}:{called}"
-        edit = EAGER_EVALUATION.edit(about, label, change, loop_id=loop_id)
-        evidence = {"eager_ms": own_ms, "tf_function_ms": other_ms}
-        of_calls = partial(_of_calls, EAGER_EVALUATION, session, timed)
-        share = other_ms / max(own_ms, 1e-3)
-        if loop is not None:
-            left = 1.0 / faster_loop(session, loop, timed, share)
-            if evaluates:
-                yield of_calls(_rows_at(session, loop), left, advice, edit, evidence)
-            elif (saved := between_steps.get(about)) is not None:
-                rows, beside = rows_of_loop(session, "steps"), sum(between_steps.values()) - saved
-                yield of_calls(rows, left, advice, edit, evidence, "steps", beside)
+        share, part, beside = other_ms / max(own_ms, 1e-3), "evaluation", 0.0
+        if loop is None:
+            rows, part = [row for row in run.parts if row.part == "epoch_end"], "epoch_end"
+            saved = 1.0 - 1.0 / faster_ends(run, timed, share)
+        elif evaluates:
+            rows = _rows_at(session, loop)
+            saved = 1.0 - 1.0 / faster_loop(session, loop, timed, share)
+        elif about in between_steps:
+            # Calls alike matter together.
+            rows, part, saved = rows_of_loop(session, "steps"), "steps", between_steps[about]
+            beside = sum(between_steps.values()) - saved
         else:
-            rows = [row for row in run.parts if row.part == "epoch_end"]
-            left = 1.0 / faster_ends(run, timed, share)
-            yield of_calls(rows, left, advice, edit, evidence, "epoch_end")
+            continue
+        taken_s = sum(row.seconds for row in rows)
+        weight = weigh_rows(run, rows, taken_s * max(0.0, saved))
+        whole = weigh_rows(run, rows, taken_s * max(0.0, saved + beside))
+        yield EAGER_EVALUATION.weighed(
+            replace(weight, status=whole.status, sentence=whole.sentence),
+            advice,
+            place=(timed.file, timed.line),
+            evidence={"eager_ms": own_ms, "tf_function_ms": other_ms, "rows": timed.rows},
+            edit=EAGER_EVALUATION.edit(about, label, change, loop_id=loop_id),
+            part=part,
+        )
 
 
 def _called(timed: Prediction) -> str:

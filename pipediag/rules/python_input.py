@@ -433,10 +433,7 @@ def _of_keras(session: Session, keras: KerasUse) -> Finding:
     measured, hottest = call_times(op), hottest_line_sentence(session)
     if keras.data_adapter != "PyDatasetAdapter":
         return finding("fail", f"{_REWRITE}{measured}{hottest}")
-    own = keras.source_file is not None
     cheaper = f"{_REWRITE}{hottest}"
-    if own:
-        cheaper = f"Make `{keras.source}.__getitem__` cheaper. {cheaper}"
     workers = 1 if keras.workers is None else keras.workers
     if workers > 1 or (workers > 0 and keras.use_multiprocessing):
         return finding("fail", f"{keras.workers} workers already read it. {cheaper}")
@@ -444,11 +441,11 @@ def _of_keras(session: Session, keras: KerasUse) -> Finding:
     as_cpus = max(2, min(_MOST_THREADS, int(cpus(session))))
     workers = WAITING_CALLS if waits_first(op) else as_cpus
     queue = 2 * workers if 2 * workers > _KERAS_QUEUE else None
-    size = f", max_queue_size={queue}" if queue else ""
-    where = f"`super().__init__(workers={workers}{size})` in the class"
-    if not own:
-        size = f" and `.max_queue_size = {queue}`" if queue else ""
-        where = f"set `.workers = {workers}`{size} on the object before `fit`"
+    size = f" and `.max_queue_size = {queue}`" if queue else ""
+    where = f"set `.workers = {workers}`{size} on the object before `fit`"
+    if keras.source_file is not None:
+        size = f", max_queue_size={queue}" if queue else ""
+        where = f"`super().__init__(workers={workers}{size})` in the class"
     threads = (
         f"Call `{keras.source}.__getitem__` from several threads: {where}. If that does not help, "
         "`use_multiprocessing=True` uses processes instead, which must not call TensorFlow."

@@ -206,10 +206,14 @@ def _of_epoch_end(session: Session, run: Run, block: Block) -> Finding:
     count = block.count if block.count is not None else round(run.epochs or 0) or None
     if run.scope != "run":
         count = None  # a ledger of one epoch does not say how many there are
-    of_keras = {callback_words(name): how for name, how in _OF_KERAS.items()}
-    how = of_keras.get(block.what) if block.hottest.file is None else _rewritten(run, block)
     if block.what == READING:
-        how = "count its batches with `cardinality()`, and keep what else is computed from it"
+        how: str | None = (
+            "count its batches with `cardinality()`, and keep what is computed from it"
+        )
+    elif block.hottest.file is None:
+        how = {callback_words(name): how for name, how in _OF_KERAS.items()}.get(block.what)
+    else:
+        how = _rewritten(run, block)
     # The first and every fifth after it stay; all of what is not done every few epochs may go.
     left = 1.0 / EVERY if count is None else -(-count // EVERY) / max(1, count)
     if how is not None or left == 1.0:

@@ -28,7 +28,6 @@ from pipediag.session.findings import Finding
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import BATCHING, CUTS
-from pipediag.vocabulary import Scalar
 
 COVERAGE = 0.01
 """Part of the data that a buffer still holds. Own choice: under it sorted data stays sorted."""
@@ -159,7 +158,8 @@ def _of_results(
     random, once = draws_random(frozen.function), passes_over_data(session) == 1
     repeated = "random draws" if random else "order"
     advice = f"{how}: at present, every epoch repeats the {repeated} of the first."
-    untried = "It keeps elements in files of earlier runs." if _file(cache) else None
+    in_file = cache.parameters.get("filename")
+    untried = "It keeps elements in files of earlier runs." if in_file else None
     if frozen.made_by_framework:
         untried = "The framework creates it within its own call, which pipediag can't change."
     return MISPLACED_CACHE.finding(
@@ -174,11 +174,6 @@ def _of_results(
     )
 
 
-def _file(cache: Operation) -> Scalar:
-    """Return the name of the files in which a cache keeps its elements for later runs, if any."""
-    return cache.parameters.get("filename")
-
-
 def _moved(cache: Operation, op: Operation, where: str, after: str, caveat: str) -> Edit:
     label, changes = f"{place_name(op)} moved {where}", (Move(op.id, after),)
     return Edit(f"{MISPLACED_CACHE.id}:{cache.id}", label, changes, caveat=caveat)
@@ -188,7 +183,7 @@ def _before(session: Session, frozen: Operation, cache: Operation) -> tuple[str,
     path = between(session, frozen, cache)
     cut = path is None or any(each.kind in CUTS for each in path)
     how = f"Move {call_name(cache)} before {call_name(frozen)}"
-    if name := _file(cache):
+    if name := cache.parameters.get("filename"):
         return f"{how}, and delete `{name}*` or give another name: these hold what it made", None
     if cut or len(frozen.parent_ids) != 1:
         return how, None

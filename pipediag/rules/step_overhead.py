@@ -390,25 +390,24 @@ EAGER_EXECUTION = Rule(
 @EAGER_EXECUTION.found_by
 def _check_eager_execution(session: Session) -> Iterator[Finding]:
     loop, keras = known(session.diagnosed_loop()), session.keras
-    untried, label = None, ""
-    changes: tuple[Change, ...] = ()
     step: EagerStep | GraphStep | None = None
     if session.environment.run_functions_eagerly:
-        advice = "Remove `tf.config.run_functions_eagerly(True)`."
         untried = "The switch applies to the whole process, and other code may rely on it."
+        advised: _Advised = "Remove `tf.config.run_functions_eagerly(True)`.", "", (), untried
     elif keras is not None and keras.run_eagerly:
-        advice = "Compile without `run_eagerly=True`."
-        label, changes = "run_eagerly=False in compile", (SetModel({"run_eagerly": False}),)
+        eagerly = "run_eagerly=False in compile", (SetModel({"run_eagerly": False}),)
+        advised = "Compile without `run_eagerly=True`.", *eagerly, None
     elif loop.kind != "eager" or not loop.updates_variables:
         return
     elif loop.eager_steps:
         step = min(loop.eager_steps, key=lambda one: one.lacking is not None)
-        advice, label, changes, untried = _on_functions(loop.eager_steps)
+        advised = _on_functions(loop.eager_steps)
     elif loop.step_functions:
         return
     else:
         step = loop.graph_step
-        advice, label, changes, untried = _on_body(step)
+        advised = _on_body(step)
+    advice, label, changes, no_edit = advised
     percent = class_percent(session, CALL_CLASSES) if session.breakdown else None
     yield EAGER_EXECUTION.finding(
         "fail",
@@ -416,7 +415,7 @@ def _check_eager_execution(session: Session) -> Iterator[Finding]:
         place=(step.file, step.line) if step is not None else (loop.file, loop.line),
         evidence={"dispatch_and_python_percent_of_step": percent},
         edit=Edit(EAGER_EXECUTION.id, label, changes) if changes else None,
-        untried=untried,
+        untried=no_edit,
     )
 
 
