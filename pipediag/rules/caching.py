@@ -424,11 +424,7 @@ def _cache_of(session: Session, op: Operation, *, early: bool) -> _Cache:
         size,
         possible and not side_effect,
         against,
-        {
-            "passes_over_data": "unlimited" if passes == math.inf else passes,
-            "cache_bytes": size,
-            "free_memory_bytes": free,
-        },
+        {"cache_bytes": size, "free_memory_bytes": free},
         f"{advice}{only}",
         {"effect": effect, "edit": edit, "condition": condition, "untried": untried},
     )

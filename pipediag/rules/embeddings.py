@@ -90,9 +90,7 @@ def _evidence_of(tables: Sequence[Embedding]) -> dict[str, Scalar]:
     }
 
 
-UPDATE_COMPUTE = Threshold(
-    "device compute", 30.0, "% of the step", "own choice, if the update was not timed"
-)
+UPDATE_COMPUTE = Threshold("device compute", 30.0, "% of the step", "own choice, where not timed")
 COSTLY = Threshold("size of tables that were timed", 5.0, "MB", "measured: 2.6 MB gave 1.05x")
 DENSE_EMBEDDING_UPDATE = _tables_rule(
     title="Update only the embedding rows that a step looks up",
@@ -236,12 +234,7 @@ def _moved_bytes(table: Embedding) -> int:
 
 # Metrics that cost more than training
 
-METRICS_SHARE = Threshold(
-    "operations that only metrics need",
-    20.0,
-    "% of the step",
-    "measured: 13 % of a step, computed beside the rest of it, gained nothing when left out",
-)
+METRICS_SHARE = Threshold("metrics alone", 20.0, "% of the step", "measured: 13 % gained nothing")
 TRAINING_METRICS = Rule(
     id="training-metrics",
     title="Compute costly metrics in validation alone",

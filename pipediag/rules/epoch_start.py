@@ -63,9 +63,7 @@ def without_first_batches(session: Session, time: LoopTime, instead_s: float = 0
     return bound(time.total_s, saved_s), gain_at_most(session.run, max(0.0, saved_s))
 
 
-FILL_SHARE = Threshold(
-    "time to fill the buffer", 5.0, "% of the loop", "own choice, as for input wait"
-)
+FILL_SHARE = Threshold("filling the buffer", 5.0, "% of the loop", "own choice, as for input wait")
 FILL_STEPS = Threshold("the same, if the loop's length is unknown", 100.0, "steps", "own choice")
 SHUFFLE_PART = Threshold("time to fill it", 30.0, "% of the wait", "own choice: below, it informs")
 SLOW_SHUFFLE_FILL = Rule(

@@ -53,7 +53,6 @@ PREPROCESSING_IN_MODEL = Rule(
     thresholds=(INPUT_BOUND, TEXT_WORK),
     untried="The model has to be built without these layers, and saved with them.",
 )
-_ARITHMETIC = frozenset({"Normalization"})
 
 
 @PREPROCESSING_IN_MODEL.found_by
@@ -65,15 +64,13 @@ def _check_preprocessing_in_model(session: Session) -> Iterator[Finding]:
         after = None  # all of it is made of arrays
     evidence: dict[str, Scalar] = {}
     if work is not None:
-        evidence["text_work_percent_of_step"] = work.percent
-        evidence["text_work_ms_per_step"] = work.ms
+        evidence = {"text_work_percent_of_step": work.percent, "text_work_ms_per_step": work.ms}
     behind = f"after {call_name(after)}" if after is not None else "after the batch"
     if loop.keras is not None and loop.keras.input_layers:
         movable = [layer for layer in loop.keras.input_layers if layer.behind_input]
         layers = movable or loop.keras.input_layers
-        if all(layer.kind in _ARITHMETIC for layer in layers):
-            # That is quick where the model runs.
-            return
+        if all(layer.kind == "Normalization" for layer in layers):
+            return  # quick where the model runs
         listed = " and ".join(f"`{layer.name}` ({layer.kind})" for layer in layers)
         evidence["layers"] = listed.replace("`", "")
         untried = None
@@ -103,19 +100,15 @@ def _check_preprocessing_in_model(session: Session) -> Iterator[Finding]:
 
 
 def _code(layers: list[InputLayer]) -> str:
-    ends = [layer.name for layer in layers if layer.handed_on]
+    ends = [f'model.get_layer("{layer.name}").output' for layer in layers if layer.handed_on]
+    prepared, call = f"[{', '.join(ends)}]", "tuple(prepare(x))"
     if len(ends) == 1:
-        prepared, call = f'model.get_layer("{ends[0]}").output', "prepare(x)"
-    else:
-        listed = ", ".join(f'"{name}"' for name in ends)
-        prepared = f"[model.get_layer(name).output for name in ({listed})]"
-        call = "tuple(prepare(x))"
-    written = f"map(lambda x, y: ({call}, y), num_parallel_calls=tf.data.AUTOTUNE)"
+        prepared, call = ends[0], "prepare(x)"
     return (
         f"With `prepared = {prepared}` and `prepare = keras.Model(model.inputs, prepared)`, use "
-        f"`dataset.{written}` to train `keras.Model(prepared, model.outputs[0])`, compiled as "
-        "`model` is. Both share their weights with `model`. Also add inputs that are used "
-        "unprepared to `prepared`."
+        f"`dataset.map(lambda x, y: ({call}, y), num_parallel_calls=tf.data.AUTOTUNE)` to train "
+        "`keras.Model(prepared, model.outputs[0])`, compiled as `model` is. Both share their "
+        "weights with `model`. Also add inputs that are used unprepared to `prepared`."
     )
 
 
@@ -290,11 +283,11 @@ class _Rows(NamedTuple):
 
 def _features(loop: Loop) -> _Rows | None:
     """Return the largest of the wide rows of floats, of known dimensions, among the features."""
-    found, spec = [], _first_part(loop.element_spec or "")
-    for dimensions in re.findall(r"shape=\(([^)]*)\), dtype=tf.float", spec):
-        sizes = [one.strip() for one in dimensions.split(",") if one.strip()][1:]
-        if sizes and all(map(str.isdigit, sizes)) and int(sizes[-1]) >= _WIDE:
-            *others, width = map(int, sizes)
+    spec, found = _first_part(loop.element_spec or ""), []
+    # Of each batch, all dimensions but its own have to be known.
+    for sizes in re.findall(r"shape=\([^,)]*,((?: \d+,?)+)\), dtype=tf.float", spec):
+        *others, width = map(int, re.findall(r"\d+", sizes))
+        if width >= _WIDE:
             found.append(_Rows((loop.batch_size or 1) * math.prod(others), width))
     return max(found, key=lambda rows: rows.bytes, default=None)
 

@@ -52,16 +52,10 @@ ON_THREADS = (
     f"`options.threading.private_threadpool_size = {WAITING_CALLS}` (`ds.with_options(options)`)"
 )
 COMPUTES_FOR = Threshold(
-    "call of a Python function",
-    2.0,
-    "ms",
-    "measured: to pass arguments and results between processes took 0.4 ms a call beside busy CPUs",
+    "call of a Python function", 2.0, "ms", "measured: passing arguments on takes 0.4 ms a call"
 )
 WAITS = Threshold(
-    "off-CPU time of Python that runs in parallel",
-    50.0,
-    "% of its calls' time",
-    "own choice: calls that compute wait for the GIL, and more threads only share it",
+    "off-CPU time of parallel Python", 50.0, "% of its calls' time", "own choice: some is the GIL's"
 )
 MOST_PROCESSES = 16
 """Own choice: each is a copy of the script's, of which what it writes takes memory."""

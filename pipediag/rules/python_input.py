@@ -102,9 +102,7 @@ _REWRITTEN = {
 }
 """Edits of slow lines that are rewritten."""
 
-LINE_SHARE = Threshold(
-    "samples on its line", 5.0, "% of those in the generator's Python", "own choice"
-)
+LINE_SHARE = Threshold("samples on its line", 5.0, "% of those in this Python", "own choice")
 SLOW_CALL = Rule(
     id="slow-python-call",
     title="Replace a slow Python call",

@@ -134,12 +134,8 @@ def _input_wait(session: Session) -> Share:
     return (session.breakdown or {}).get("input_wait", none)
 
 
-RELEVANT = Threshold(
-    "possible saving, to fail", 10.0, "% of the run", "own choice: less is rarely worth a change"
-)
-NOTABLE = Threshold(
-    "possible saving, to inform", INPUT_WAIT.value, "% of the run", "own choice, as for input wait"
-)
+RELEVANT = Threshold("possible saving, to fail", 10.0, "% of the run", "own choice: worth a change")
+NOTABLE = Threshold("possible saving, to inform", 5.0, "% of the run", "own choice, as input wait")
 SHORT = Threshold("total time, to fail", 2.0, "s", "own choice: in a shorter run it matters little")
 THRESHOLDS = (RELEVANT, NOTABLE, SHORT)
 OFTEN = Threshold("number of times", 3.0, "times", "own choice: twice costs little")

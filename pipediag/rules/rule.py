@@ -215,22 +215,19 @@ _Lack = tuple[FindingStatus, str]
 def _lack(section: Section, session: Session) -> _Lack | None:
     """Return why the check can't be made without this section, or None."""
     loop = session.diagnosed_loop()
-    if section == "pipeline":
-        return _lack_of_pipeline(session)
-    if section == "devices":
-        return _lack_of_devices(session)
-    lack: _Lack | None = None
-    if section in ("loop", "keras"):
-        if loop is None:
-            lack = "not-applicable", "No training loop was seen."
-        elif section == "keras" and loop.keras is None:
-            lack = "not-applicable", "The training loop is not a Keras fit."
-    elif getattr(session, section) is None:
-        reason = getattr(session, f"{section}_missing")
-        lack = "inconclusive", reason or f"The session has no `{section}` and gives no reason."
-        if section == "run" and not reason:
-            lack = "not-applicable", "The session has no ledger of the run."
-    return lack
+    special = {"pipeline": _lack_of_pipeline, "devices": _lack_of_devices}.get(section)
+    if special is not None:
+        return special(session)
+    if section in ("loop", "keras") and loop is None:
+        return "not-applicable", "No training loop was seen."
+    if section == "loop" or getattr(session, section) is not None:
+        return None
+    if section == "keras":
+        return "not-applicable", "The training loop is not a Keras fit."
+    reason = getattr(session, f"{section}_missing")
+    if section == "run" and not reason:
+        return "not-applicable", "The session has no ledger of the run."
+    return "inconclusive", reason or f"The session has no `{section}` and gives no reason."
 
 
 def _lack_of_pipeline(session: Session) -> _Lack | None:

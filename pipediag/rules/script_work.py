@@ -105,9 +105,7 @@ def _own(row: RunPart) -> str:
     return OWN_LINE if words == "in ``" else words
 
 
-SHARE = Threshold(
-    "share of work after training", 15.0, "% of the run", "own choice: some is normal"
-)
+SHARE = Threshold("work after training", 15.0, "% of the run", "own choice: some is normal")
 _script_rule = partial(Rule, id="script-work", needs=("loop", "run"))
 _BESIDE: dict[RunPartName, tuple[str, str]] = {
     "before_training": (
@@ -294,22 +292,13 @@ def _place(session: Session, block: Block) -> Place:
 # Memory and steps that grow from epoch to epoch
 
 STRETCHES = Threshold(
-    "stretches of epochs, each above the one before",
-    5.0,
-    "stretches",
-    "own choice: of five in any order, one in 120 rises throughout",
+    "rising stretches of epochs", 5.0, "stretches", "own choice: one in 120 rises by chance"
 )
 GROWN = Threshold(
-    "growth of the process's memory over the epochs seen",
-    5.0,
-    "% of it",
-    "measured: two scripts that keep nothing grew by 2 % in 30 and 40 epochs",
+    "growth of the memory", 5.0, "% of it", "measured: scripts that keep nothing grew by 2 %"
 )
 SLOWER = Threshold(
-    "steps of the last stretch over those of the first",
-    UNEVEN,
-    "times",
-    "own choice: twice the tenth by which repeated runs of one script differ",
+    "last stretch over the first", UNEVEN, "times", "own choice: runs of a script differ by a tenth"
 )
 _EVEN = 0.5
 """Part of the mean growth that every stretch has to have. Own choice: memory that is taken once,

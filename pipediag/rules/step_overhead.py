@@ -54,9 +54,7 @@ from pipediag.session.recording import Prediction
 from pipediag.session.trials import WORTHWHILE
 from pipediag.tensorflow_names import BATCHING
 
-CALLBACK_SHARE = Threshold(
-    "time in the callback", 5.0, "% of the step", "own choice, as for input wait"
-)
+CALLBACK_SHARE = Threshold("the callback", 5.0, "% of the step", "own choice, as for input wait")
 BATCH_CALLBACK = Rule(
     id="python-in-step",
     title="Run the callback less often than every step",
@@ -96,9 +94,7 @@ def _check_batch_callback(session: Session) -> Iterator[Finding]:
 PYTHON = Threshold("Python", 30.0, "% of the step", "measured: calling a tf.function takes 23 %")
 PYTHON_MS = Threshold("Python", 0.3, "ms per step", "measured: twice a tf.function's call")
 LONG = Threshold("Python of a longer step", 15.0, "% of the step", "own choice")
-LONG_MS = Threshold(
-    "Python of a longer step", 1.0, "ms per step", "own choice: several calls' time"
-)
+LONG_MS = Threshold("Python of a longer step", 1.0, "ms per step", "own choice: several calls")
 SEEN = Threshold("own lines", 1.0, "% of the stack samples", "own choice: the sampler found some")
 OWN_PYTHON = Rule(
     id="python-in-step",
@@ -191,9 +187,7 @@ def _check_predict_in_step(session: Session) -> Iterator[Finding]:
 
 OVERHEAD = Threshold("dispatch and Python", 15.0, "% of the step", "XProf: over 15 % is high")
 LITTLE = Threshold("dispatch and Python, to be tried", 3.0, "% of the step", "XProf: moderate")
-GAIN = Threshold(
-    "upper bound without most of Python", 1.03, "times", "a trial can confirm from there on"
-)
+GAIN = Threshold("gain without most of Python", 1.03, "times", "a trial can confirm that")
 HOST_OVERHEAD = Rule(
     id="host-overhead",
     title="Run several steps per call",
@@ -303,9 +297,7 @@ def _other_rule(session: Session, loop: Loop) -> str | None:
     return None
 
 
-FIXED_COST = Threshold(
-    "dispatch and Python", 40.0, "% of the step", "own choice: it varies by 10 between runs"
-)
+FIXED_COST = Threshold("dispatch and Python", 40.0, "% of the step", "own choice: runs vary by 10")
 BATCH = Threshold("batch size", 256.0, "examples per replica", "measured: 2.7x from 32 to 128")
 SMALL_BATCH = Rule(
     id="small-batch",

@@ -130,8 +130,7 @@ def _steps_advice(session: Session, loop: Loop, steps: Steps) -> str:
 def _keras_retraces(session: Session, loop: Loop) -> bool:
     """Return True if the loop calls `train_on_batch` of a Keras that traces it each time.
 
-    Own measurement of a model of one layer: 21 to 24 ms a call with Keras 3.0.5, 3.5.0 and 3.6.0,
-    and 0.3 to 0.5 ms with 3.7.0, 3.8.0, 3.9.0 and 3.15.1.
+    Measured: 21 to 24 ms a call with Keras 3.0.5 to 3.6.0, and 0.3 to 0.5 ms from 3.7.0 on.
     """
     version = re.match(r"3\.(\d+)", session.environment.keras or "")
     step = "TensorFlowTrainer.make_train_function"
@@ -146,14 +145,12 @@ def _saved_s(row: RunPart, left: int = TRACES_LEFT) -> float:
 
 def _created_again(loop: Loop, steps: Steps) -> bool:
     """Return True if functions were traced for the first time again, on batches of one shape."""
-    first_traces = steps.trace_count - steps.retraces
-    return first_traces > RETRACES.value and not lengths_vary(loop.element_spec or "")
+    again = steps.trace_count - steps.retraces > RETRACES.value
+    return again and not lengths_vary(loop.element_spec or "")
 
 
 AGAIN = Threshold("traces of a Keras step", 3.0, "times", "own choice: two batches explain two")
-OWN_AGAIN = Threshold(
-    "traces of the script's own function", 4.0, "times", "own choice: two batches and one mode"
-)
+OWN_AGAIN = Threshold("traces of an own function", 4.0, "times", "own choice: two batches, a mode")
 REPEATED_COMPILE = Rule(
     id="retracing",
     title="Build each model and function once",

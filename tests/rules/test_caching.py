@@ -222,12 +222,10 @@ RANDOM = {"RandomUniform": 1}
 @cases(
     {
         "files of unknown size": (from_files(file_count=3), ("fail", True)),
-        "read once": (mapped(costly(), count=1), ("pass", False)),
         "too large": (mapped(costly(element_bytes=10**6)), ("informative", False)),
         "cached": (mapped(costly(), op("cache")), ("pass", False)),
         "random": (mapped(costly(function=make_function(graph_ops=RANDOM))), ("pass", False)),
         "cheap": (mapped(costly(self_ms_per_step=0.1)), ("pass", False)),
-        "keeps up": (mapped(costly(), **keeps_up()), ("pass", False)),
     },
     "session, expected",
 )
@@ -328,7 +326,6 @@ test_a_cache_before_a_take_never_completes = decides(
         "batches": (in_part(BATCHES, FEW), ("fail", (Insert("few", "cache", {"elements": ANY}),))),
         "all": (in_part(BATCHES, ALL_BATCHES), ("fail", (CACHED,))),
         "some of a repeat": (in_part(BATCHES, ENDLESS, FEW), ("fail", (CACHED,))),
-        "shuffled": (in_part(SHUFFLE, BATCHES, FEW), "informative"),
         # Another choice in each epoch, which a cache behind the take would freeze.
         "drawn": (session_of(source(), SHUFFLE, costly(), FEW, **epochs(10)), "informative"),
         "of a generator": (

@@ -88,9 +88,6 @@ def copying(model: str = "NVIDIA H200", idle: float = 0.0, **overrides: Any) -> 
     return gpu({"input": idle}, model=model, copies=[copies(**overrides)])
 
 
-TO_HOST = gpu(copies=[copies(direction="device_to_host", exposed_ms=40.0)])
-
-
 @cases(
     {
         "exposed": (copying(exposed_ms=20.0, ms=25.0), "fail", 1.25),

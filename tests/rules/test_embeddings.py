@@ -55,7 +55,6 @@ def updated(*tables: dict[str, Any], **overrides: Any) -> Session:
 
 ROW_WISE = setting(optimizer="row_wise")
 COSTLY = {"table_bytes": 7_680_000, "passes_ms": 5.0}
-HALF = {"table_bytes": 6_000_000}
 
 
 test_an_update_of_a_whole_table = decides(

@@ -33,7 +33,6 @@ def layer(name: str, kind: str, *, behind: bool = True, handed_on: bool = True) 
 
 
 WORDS, CODES = layer("to_ids", "TextVectorization"), layer("codes", "CategoryEncoding")
-DAYS = layer("days", "StringLookup", handed_on=False)
 DEEP = layer("deep", "Hashing", behind=False, handed_on=False)
 SCALED = layer("scaled", "Normalization")
 SPLITS = TextWork(percent=40.0, ms=4.0)

@@ -114,7 +114,6 @@ test_what_is_given_to_fit = decides(
     PYTHON_INPUT,
     {
         "unmeasured": (given_to_fit({}), workers(workers=2)),
-        "computes": (given_to_fit(COMPUTES), workers(workers=2)),
         "waits": (given_to_fit(SLEEPS), workers(workers=16, max_queue_size=32)),
         "keeps up": (given_to_fit(SLEEPS, **keeps_up()), "pass"),
         "generator": (given_to_fit(COMPUTES, GENERATOR), "fail"),
@@ -345,7 +344,6 @@ test_python_of_a_map_is_called_once_a_batch = decides(
         "draws": (rows(python_map(ops={"RandomUniform": 1})), "pass"),
         "padded": (session_of(source(), python_map(), PADDED), "pass"),
         "filter between": (rows(python_map(), make_operation("f", "filter")), "pass"),
-        "no Python": (rows(PLAIN), "pass"),
     },
 )
 

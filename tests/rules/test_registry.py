@@ -33,7 +33,7 @@ from tests.records import (
     make_operation,
     make_pipeline,
 )
-from tests.rules.sessions import LAUNCHES, cases, copies, gap, gpu, straddles
+from tests.rules.sessions import LAUNCHES, cases, copies, gap, gpu
 
 BARE = make_session(
     steps=None,
@@ -55,7 +55,6 @@ BUSY_HOST = gpu(
     matmul_ms=40.0,
     tensor_core_ms=0.0,
 )
-HUNGRY = gpu({"input": 50.0})
 
 
 def every_part() -> Run:
@@ -72,9 +71,7 @@ def every_part() -> Run:
     {
         "input-bound": (make_session(),),
         "compute-bound": (make_compute_bound_session(),),
-        "straddling": (make_session(**straddles()),),
         "no GPU": (NO_GPU,),
-        "hungry GPU": (make_session(devices=[HUNGRY]),),
         "held up by the host": (make_compute_bound_session(devices=[BUSY_HOST]),),
         "little known": (make_session(ceiling=None, differential=None, host=None),),
         "slow in each part": (make_session(run=every_part()),),

@@ -87,8 +87,6 @@ test_a_buffer_that_fills_with_costly_elements = decides(
         (4000, 10_000, 32, 400),
         # Eight batches of 100.
         (4000, 10_000, 100, 800),
-        # A hundredth of the data.
-        (4000, 100_000, 32, 1000),
         # A buffer holds no more than there is.
         (100_000, 6000, 32, 600),
         # Half of it saves too little to mix less for.

@@ -45,7 +45,6 @@ def of_step(seconds: float, count: int) -> RunPart:
 
 
 STEPS = {"step_functions": [STEP]}
-QUIET = make_breakdown()
 
 
 @cases(
