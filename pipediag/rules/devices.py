@@ -302,10 +302,9 @@ def _one_pause(device: DeviceActivity | None) -> str | None:
         return None
     if 100.0 * ms < ONE_PAUSE.value * device.causes_ms.get("python", 0.0):
         return None
-    what = f" (`{gap.doing.removeprefix('$')}`)" if gap.doing else ""
     return (
-        f"Most of it is one pause of {exact_time(ms)}{what}. How much it matters depends on how "
-        "often it happens, which this profile can't show."
+        f"Most of it is one pause of {exact_time(ms)}. How much it matters depends on how often it "
+        "happens, which this profile can't show."
     )
 
 
@@ -341,8 +340,6 @@ def _check_exposed_host_copy(profile: Profile) -> Iterator[Finding]:
         evidence={
             "exposed_copies_percent_of_span": _exposed_percent(device),
             "exposed_copies_ms": copies.exposed_ms,
-            "copies_bytes": copies.bytes,
-            "copies_gb_per_s": copies.gb_per_s,
         },
         speedup_at_most=without_idle(device, max(0.0, hidden_ms)),
         edit=prefetched_to(session, device, EXPOSED_HOST_COPY.id),

@@ -34,7 +34,6 @@ from pipediag.session.findings import Finding, also
 from pipediag.session.ledger import (
     BETWEEN_ROUNDS,
     FURTHER_ROUNDS,
-    IN_CALLBACK,
     VALIDATION,
     Run,
     RunPart,
@@ -96,9 +95,11 @@ def _how_often(
     left = 0.0 if count is None else max(1, count // EVERY) / count
     weight = weigh_rows(run, [row], row.seconds * (1.0 - left))
     size = f" of {loop.batch_size}" if loop is not None and loop.batch_size is not None else ""
+    in_fit = row.what == VALIDATION
+    often, part = (" (`validation_freq`)", " (`validation_steps`)") if in_fit else ("", "")
     advice = (
-        f"{_less_of_it(run, row, count)} Batches{size} can be larger here, as no gradients are "
-        "kept."
+        f"Evaluate every few epochs{often}, or on a part of the data{part}. Batches{size} can be "
+        "larger here, as no gradients are kept."
     )
     # Callbacks of the diagnosed `fit` that decide by its own validation.
     validates = (row.file, row.line) == (diagnosed.file, diagnosed.line)
@@ -116,19 +117,6 @@ def _how_often(
         condition="if every fifth evaluation is enough",
         part="evaluation",
     )
-
-
-def _less_of_it(run: Run, row: RunPart, count: int | None) -> str:
-    """Return the advice to evaluate less often, as the place that evaluates can do it."""
-    what = row.what or ""
-    often, data = "Evaluate every few epochs", "on a part of the data"
-    if what == VALIDATION:
-        often, data = f"{often} (`validation_freq`)", f"{data} (`validation_steps`)"
-    elif f" {IN_CALLBACK} " in what:
-        often = f"{often} (`if (epoch + 1) % {EVERY} == 0` {IN_CALLBACK})"
-    if "`predict`" in what and run.epochs and (count or 0) >= OFTEN.value * run.epochs:
-        return f"Predict all rows in one call. {often}, or {data}."
-    return f"{often}, or {data}."
 
 
 def _in_its_code(session: Session, run: Run, row: RunPart) -> Iterator[Finding]:

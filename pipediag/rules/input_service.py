@@ -20,8 +20,6 @@ from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.tensorflow_names import CACHES, LOOKUP, PYTHON_OPERATIONS, VARIABLES
 
-_ORDER = "if other hosts can run its workers, and examples may come in another order"
-_HOSTS = "if other hosts can run its workers"
 _COUNTS = frozenset(
     "take skip shard enumerate window take_while scan group_by_window unique counter".split()
 )
@@ -60,12 +58,13 @@ def _at_the_last_place(session: Session) -> Iterable[Finding]:
     ends = {work.id, work.inside_function_of} if work is not None else set()
     if place is None or (ends and ends.isdisjoint(_ids(session, place))):
         return
-    condition = _HOSTS if any(op.kind == "shuffle" for op in session.ops) else _ORDER
+    shuffled = any(op.kind == "shuffle" for op in session.ops)
+    also = "" if shuffled else ", and examples may come in another order"
     yield RULE.finding(
         "informative",
-        f"Have a tf.data service make all up to {call_name(place)}, {condition}: "
-        "`dataset.apply(tf.data.experimental.service.distribute(...))` behind it. Files must have "
-        "the same names on the workers' hosts; docs/workers.md shows how to start them.",
+        f"Have a tf.data service make all up to {call_name(place)}, if other hosts can run its "
+        f"workers{also}: `dataset.apply(tf.data.experimental.service.distribute(...))` behind it. "
+        "Files must have the same names on those hosts; docs/workers.md shows how to start them.",
         op=place,
         weight=weight,
     )

@@ -265,10 +265,7 @@ _OF_OTHER_RULES = (*READERS, "from_generator", "map")
 
 @SERIAL_FLAT_MAP.found_at("flat_map", "interleave")
 def _check_serial_flat_map(session: Session, op: Operation) -> Iterator[Finding]:
-    """Yield a finding on an operation that calls its function for one element at a time.
-
-    Where it opens files, another one with more calls than CPUs, as opening may wait.
-    """
+    """Yield a finding on an operation that calls its function for one element at a time."""
     inner = [one for one in operations(session) if one.inside_function_of == op.id]
     python, covered = calls_python(op), any(one.kind in _OF_OTHER_RULES for one in inner)
     # Its own function's Python is its own work, unless the datasets that it makes call some too.
@@ -277,19 +274,14 @@ def _check_serial_flat_map(session: Session, op: Operation) -> Iterator[Finding]
     if op.inside_function_of is not None or not opens_in_turn(op) or covered:
         return
     weight = weigh(session, op)
-    finding = partial(SERIAL_FLAT_MAP.finding, op=op, weight=weight, evidence=python_evidence(op))
     if not weight.worth_trying:
         return
     count = WAITING_CALLS if python else _as_many_at_once(session, op)
     advice, edit = _in_parallel(op, count, threads=python)
     at_most = parallel(session, op, count, on_cpu=not python)
+    finding = partial(SERIAL_FLAT_MAP.finding, op=op, weight=weight, evidence=python_evidence(op))
     given = reordering(session, op, weight.before(advice), edit)
     yield finding(weight.to_try, speedup_at_most=at_most, **given)
-    opens = uses(op.function, OPENS_FILES) and not python
-    if opens and count < WAITING_CALLS and "edit" in given:
-        advice, edit = _in_parallel(op, WAITING_CALLS, threads=True)
-        title = f"Open {WAITING_CALLS} files at once, as opening may block"
-        yield finding("informative", advice, title=title, edit=edit)
 
 
 def _in_parallel(op: Operation, count: int, *, threads: bool) -> tuple[str, Edit]:

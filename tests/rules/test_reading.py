@@ -124,15 +124,13 @@ SIXTEEN = (
     SetOptions({"threading.private_threadpool_size": 16}),
 )
 PYTHON = make_function(graph_ops={"PyFunc": 1})
-DECODES = make_function(graph_ops={"DecodePng": 1})
 
 
 @pytest.mark.parametrize(
     ("session", "edits"),
     [
-        (flat(outer()), [AS_CPUS, SIXTEEN]),
-        (flat(outer("interleave")), [AS_CPUS, SIXTEEN]),
-        (flat(outer(function=DECODES)), [AS_CPUS]),
+        (flat(outer()), [AS_CPUS]),
+        (flat(outer("interleave")), [AS_CPUS]),
         (flat(outer(function=PYTHON)), [SIXTEEN]),
         (flat(inner("TFRecordDataset"), outer(function=PYTHON), host=None), [SIXTEEN]),
     ],
