@@ -302,9 +302,10 @@ def _one_pause(device: DeviceActivity | None) -> str | None:
         return None
     if 100.0 * ms < ONE_PAUSE.value * device.causes_ms.get("python", 0.0):
         return None
+    what = f" (`{gap.doing.removeprefix('$')}`)" if gap.doing else ""
     return (
-        f"Most of it is one pause of {exact_time(ms)}. How much it matters depends on how often it "
-        "happens, which this profile can't show."
+        f"Most of it is one pause of {exact_time(ms)}{what}. How much it matters depends on how "
+        "often it happens, which this profile can't show."
     )
 
 

@@ -15,6 +15,7 @@ from pipediag.facts.pipeline import operations, place_name
 from pipediag.facts.python_callables import (
     callback_percent,
     callbacks_percent,
+    lines_of,
     per_batch_callbacks,
 )
 from pipediag.facts.run import predicted_in_steps
@@ -81,9 +82,12 @@ def _check_batch_callback(session: Session) -> Iterator[Finding]:
         percent = callback_percent(session, callback)
         if percent < CALLBACK_SHARE.value:
             continue
+        hottest = max(lines_of(session, callback), key=lambda line: line.percent, default=None)
+        where = f" Its hottest line is {_at(hottest)}." if hottest else ""
         yield BATCH_CALLBACK.finding(
             "fail",
-            f"Let {callback.name} work only when `batch % 100 == 0`, or once in `on_epoch_end`.",
+            f"Let {callback.name} work only when `batch % 100 == 0`, or once in `on_epoch_end`."
+            f"{where}",
             unless=input_first(session),
             place=(callback.file, callback.line),
             evidence={"callback": callback.name, "callback_percent_of_step": percent},
@@ -346,11 +350,12 @@ def _check_small_batch(session: Session) -> Iterator[Finding]:
     if not (few and percent + exchanged >= FIXED_COST.value) and (edit is None or not could_gain):
         return
     waits = input_first(session) or _own_code_first(session, loop)
+    exchange = ", and to exchange gradients," if loop.replicas > 1 else ""
     yield finding(
         "fail" if few and percent >= FIXED_COST.value and waits is None else "informative",
         waits
         or f"Try a batch of {larger} instead of {size}, and tune the learning rate again: the "
-        "time to start a step, and to exchange gradients, hardly grows with the batch.",
+        f"time to start a step{exchange} hardly grows with the batch.",
         speedup_at_most=larger / size,
         edit=edit,
     )
