@@ -97,9 +97,11 @@ def _how_often(
     size = f" of {loop.batch_size}" if loop is not None and loop.batch_size is not None else ""
     in_fit = row.what == VALIDATION
     often, part = (" (`validation_freq`)", " (`validation_steps`)") if in_fit else ("", "")
+    many = run.epochs and (count or 0) >= OFTEN.value * run.epochs
+    first = "Predict all rows in one call. " if many and "`predict`" in (row.what or "") else ""
     advice = (
-        f"Evaluate every few epochs{often}, or on a part of the data{part}. Batches{size} can be "
-        "larger here, as no gradients are kept."
+        f"{first}Evaluate every few epochs{often}, or on a part of the data{part}. Batches{size} "
+        "can be larger here, as no gradients are kept."
     )
     # Callbacks of the diagnosed `fit` that decide by its own validation.
     validates = (row.file, row.line) == (diagnosed.file, diagnosed.line)

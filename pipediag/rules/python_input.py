@@ -66,6 +66,11 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
         "function permutes all numbers in each call",
     ),
     (
+        re.compile(r"\bchoices\(.*(?<!cum_)\bweights\s*="),
+        "Give `choices` the sums of the weights, made once (`itertools.accumulate`), as "
+        "`cum_weights`: each call adds up all weights anew",
+    ),
+    (
         re.compile(r"\bjson\.loads?\("),
         "Parse the data once and store it, or use a faster parser (orjson)",
     ),
@@ -83,6 +88,7 @@ KNOWN: tuple[tuple[re.Pattern[str], str], ...] = (
         re.compile(r"\bnp\.(append|concatenate|vstack|hstack)\("),
         "Collect rows in a list, or write into one array: each call copies the whole array",
     ),
+    (re.compile(r"\bhashlib\.|\.hexdigest\(|\bmd5\("), "Hash each text once, before training"),
     (
         re.compile(r"\bto_categorical\(|\bnp\.eye\("),
         "Yield ids instead of one-hot rows: for targets with `sparse_categorical_crossentropy`, "

@@ -138,6 +138,13 @@ def test_a_callback_that_decides_by_the_validation_in_fit_counts(
     assert only(COSTLY_EVALUATION, session).effect_on_results == effect
 
 
+@pytest.mark.parametrize(("count", "at_once"), [(600, True), (20, False)])
+def test_many_calls_of_predict_can_be_one(count: int, at_once: bool) -> None:
+    row = evaluated(40.0, **{**OWN, "what": "`predict`", "count": count})
+    session = session_with(row, epochs_planned=20, projected_total_s=100.0)
+    assert ("one call" in only(COSTLY_EVALUATION, session).advice) == at_once
+
+
 # Its data
 
 

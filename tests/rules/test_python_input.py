@@ -249,6 +249,8 @@ def test_the_slowest_line_and_the_slowest_that_is_rewritten_have_their_own_bound
         "return np.random.choice(len(items), size=8, replace=False)",
         "inputs.append(to_categorical(ids, num_classes=60))",
         "row = frame.iloc[i]",
+        "drawn = random.choices(range(9), weights=p, k=3)",
+        "key = hashlib.md5(text).hexdigest()",
         "rows = frame.iterrows()",
         "seen = np.append(seen, row)",
         "yield tf.cast(row, tf.float32)",
