@@ -20,7 +20,7 @@ from pipediag.reporters import write_all
 from pipediag.runner.analysis import AnalysisRequest, analyse_followed
 from pipediag.runner.child_connection import MessageReader, OnTrials
 from pipediag.runner.child_process import follow
-from pipediag.runner.output import DirectoryLock, OutputDirectory
+from pipediag.runner.output import OutputDirectory
 from pipediag.runner.progress import OnProgress, Shown
 from pipediag.runner.source_files import excerpts
 from pipediag.session.files import SESSION_FILE
@@ -71,7 +71,7 @@ def main() -> None:
     request = CompanionRequest.read(Path(sys.argv[-1]))
     program = Program(request.pid)
     directory, capture = Path(request.directory), Path(request.capture)
-    output = OutputDirectory(directory, capture, None, True, DirectoryLock(directory))
+    output = OutputDirectory(directory, capture, None, True)
     settings = RunSettings.read(capture / SETTINGS_FILE)
     analysis = AnalysisRequest(
         settings.script, budget_s=request.budget_s, run_to_end=settings.run_to_end

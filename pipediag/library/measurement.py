@@ -148,7 +148,7 @@ class Measurement:
             self._abandon()
             raise
         finally:
-            self._output.lock.release()
+            self._output.release()
             self._clean_up()
             _LOCK.release()
         return Result(session, self._output.path if self._kept else None)

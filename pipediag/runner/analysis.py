@@ -109,7 +109,7 @@ def analyse(request: AnalysisRequest, on_progress: OnProgress) -> AnalysisResult
         session = _conclude(run, on_progress)
         failure = _report(session, output)
     finally:
-        output.lock.release()
+        output.release()
     return AnalysisResult(session, output.path, output.kept_aside, run.child, failure)
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import os
-import re
 import shutil
 import tempfile
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -15,43 +14,12 @@ from pathlib import Path
 from pipediag.errors import PipediagError
 from pipediag.session.files import SESSION_FILE
 from pipediag.session.messages import TRACE_DIRECTORY
-from pipediag.session.worker import WORKER_NAME
 
 CAPTURE_PREFIX = ".capture-"
-_IN_JOB = re.compile(rf"{WORKER_NAME.pattern}(\.\d+)?")
 _ANOTHER = "Choose another directory (`--output`, or `out` in Python)."
 
 
-class DirectoryLock:
-    """Held until it is released or this process ends, however that comes about. Where the file
-    system has no locks, every process gets it."""
-
-    def __init__(self, path: Path) -> None:
-        self._descriptor: int | None = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-        with suppress(OSError):
-            try:
-                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                self.release()
-
-    def is_of(self, path: Path) -> bool:
-        """Return True if it was got, and the directory still has that name."""
-        with suppress(OSError):
-            found = self._descriptor
-            return found is not None and os.path.samestat(os.fstat(found), path.stat())
-        return False
-
-    def release(self) -> None:
-        """Let others have it; a second call does nothing."""
-        if self._descriptor is not None:
-            # Not by closing alone: a process that was forked meanwhile holds it open.
-            with suppress(OSError):
-                fcntl.flock(self._descriptor, fcntl.LOCK_UN)
-            os.close(self._descriptor)
-            self._descriptor = None
-
-
-@dataclass(frozen=True)
+@dataclass
 class OutputDirectory:
     """The directory of a run's report, and the hidden one inside that the child writes to."""
 
@@ -61,7 +29,8 @@ class OutputDirectory:
     """Place to which an earlier report was moved."""
     made: bool
     """True if the directory was not there before."""
-    lock: DirectoryLock
+    lock: int | None = None
+    """Descriptor of the directory, which is locked until `release`, or the end of this process."""
 
     def keep_trace(self) -> None:
         """Move the raw profile out of the capture directory, in place of an earlier one."""
@@ -81,7 +50,13 @@ class OutputDirectory:
                 self.path.rmdir()
         if self.kept_aside is not None and not self.path.exists():
             self.kept_aside.replace(self.path)
-        self.lock.release()
+        self.release()
+
+    def release(self) -> None:
+        """Let others write to it; a second call does nothing."""
+        if self.lock is not None:
+            _unlock(self.lock)
+            self.lock = None
 
 
 def prepare_output(path: Path, force: bool = False) -> OutputDirectory:
@@ -95,17 +70,17 @@ def prepare_output(path: Path, force: bool = False) -> OutputDirectory:
     made = not path.exists()
     kept_aside = None
     try:
-        with ExitStack() as on_failure:
-            lock = _locked(path)
-            on_failure.callback(lock.release)
+        lock = _locked(path)
+        try:
             if not force and (kept_aside := _keep_aside(path)) is not None:
                 # The lock has gone aside with the report.
-                lock.release()
-                lock = _locked(path)
-                on_failure.callback(lock.release)
+                aside, lock = lock, _locked(path)
+                _unlock(aside)
                 made = True
             capture = Path(tempfile.mkdtemp(prefix=CAPTURE_PREFIX, dir=path))
-            on_failure.pop_all()
+        except BaseException:
+            _unlock(lock)
+            raise
     except OSError as error:
         raise PipediagError(
             f"cannot write to the output directory {path}: {error.strerror}. "
@@ -114,16 +89,28 @@ def prepare_output(path: Path, force: bool = False) -> OutputDirectory:
     return OutputDirectory(path, capture, kept_aside, made, lock)
 
 
-def _locked(path: Path) -> DirectoryLock:
+def _locked(path: Path) -> int:
+    """Return the descriptor of the directory, which is made and locked. Where the file system has
+    no locks, every process gets it."""
     path.mkdir(parents=True, exist_ok=True)
-    lock = DirectoryLock(path)
-    if not lock.is_of(path):
-        lock.release()
-        raise PipediagError(
-            f"another analysis is writing to {path}. Nothing was measured. Wait until that one has "
-            f"ended. {_ANOTHER}"
-        )
-    return lock
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    with suppress(OSError):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise PipediagError(
+                f"another analysis is writing to {path}. Nothing was measured. Wait until that one "
+                f"has ended. {_ANOTHER}"
+            ) from None
+    return descriptor
+
+
+def _unlock(descriptor: int) -> None:
+    # Not by closing alone: a process that was forked meanwhile holds it open.
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
 
 
 def _keep_aside(path: Path) -> Path | None:
@@ -131,15 +118,7 @@ def _keep_aside(path: Path) -> Path | None:
     if not names:
         return None
     own = any(name == SESSION_FILE or name.startswith(CAPTURE_PREFIX) for name in names)
-    # Of a job: one for each worker, and those that were kept aside.
-    workers = [path / name for name in names if _IN_JOB.fullmatch(name)]
-    if not own and any(any(one.glob(f"{CAPTURE_PREFIX}*")) for one in workers):
-        raise PipediagError(
-            f"{path} holds what a worker's analysis writes, which goes on, or was killed. Nothing "
-            f"was measured. {_ANOTHER}"
-        )
-    of_job = len(workers) == len(names) and all((one / SESSION_FILE).is_file() for one in workers)
-    if not own and not of_job:
+    if not own:
         raise PipediagError(
             f"{path} is not empty and holds no pipediag report. Nothing was measured. {_ANOTHER}"
         )

@@ -16,7 +16,7 @@ from pipediag.runner import second_run as module
 from pipediag.runner.analysis import AnalysisRequest
 from pipediag.runner.build_session import EndedRun, Recorded
 from pipediag.runner.child_connection import Ask
-from pipediag.runner.output import DirectoryLock, OutputDirectory
+from pipediag.runner.output import OutputDirectory
 from pipediag.runner.progress import Shown, runs_again
 from pipediag.runner.second_run import SecondRun, is_same_loop, second_run
 from pipediag.session.messages import (
@@ -94,7 +94,7 @@ def first_run(budget_s: float = 60.0, timeout_s: float | None = None, **override
         SCRIPT, budget_s=budget_s, timeout_s=timeout_s, script_output_to_stderr=True
     )
     child = ChildResult("finished", 0, None, time.monotonic_ns() - 10**9, time.monotonic_ns())
-    output = OutputDirectory(Path("out"), Path("first"), None, True, DirectoryLock(Path()))
+    output = OutputDirectory(Path("out"), Path("first"), None, True)
     ended = EndedRun(request, settings, output, child, HostTrack(1), None, time.time())
     session = make_session(**{**values, **overrides})
     return Recorded(ended, session, session, FIRST)

@@ -15,7 +15,7 @@ from pipediag.facts.order import LINES_AROUND
 from pipediag.facts.promise import promised
 from pipediag.reporters.brief import briefs
 from pipediag.runner import source_files
-from pipediag.runner.output import DirectoryLock, prepare_output
+from pipediag.runner.output import prepare_output
 from pipediag.runner.source_files import (
     confirmed_findings,
     with_excerpt,
@@ -263,22 +263,12 @@ def test_an_earlier_report_is_kept_aside_under_the_first_free_number(tmp_path: P
     assert _names(output.path) == {output.capture.name}
 
 
-def test_reports_of_a_jobs_workers_are_kept_aside_and_other_reports_are_not(tmp_path: Path) -> None:
-    """A directory of the reports of several scripts is nobody's report."""
-    for report in ("job/rank-0", "job/rank-1", "job/rank-1.1", "reports/train", "reports/rank-0"):
-        (tmp_path / report).mkdir(parents=True)
-        (tmp_path / report / "session.json").write_text("old")
-    assert prepare_output(tmp_path / "job").kept_aside == tmp_path / "job.1"
-    assert (tmp_path / "job.1/rank-1/session.json").exists()
-    (tmp_path / "data/worker-0").mkdir(parents=True)
-    (tmp_path / "data/worker-0/shard.tfrecord").write_text("mine")
-    for others in ("reports", "data"):
-        with pytest.raises(PipediagError, match="holds no pipediag report"):
-            prepare_output(tmp_path / others)
-    (tmp_path / "job.1/rank-0/.capture-x").mkdir()
-    with pytest.raises(PipediagError, match="goes on"):
-        prepare_output(tmp_path / "job.1")
-    assert (tmp_path / "job.1/rank-0").exists()
+def test_what_is_no_report_is_not_moved(tmp_path: Path) -> None:
+    """A directory of the reports of several scripts, or workers, is nobody's report."""
+    (tmp_path / "reports/train").mkdir(parents=True)
+    (tmp_path / "reports/train/session.json").write_text("old")
+    with pytest.raises(PipediagError, match="holds no pipediag report"):
+        prepare_output(tmp_path / "reports")
 
 
 def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
@@ -296,12 +286,12 @@ def test_an_earlier_report_around_the_working_directory_stays_where_it_is(
 ) -> None:
     report = tmp_path / "report"
     (report / inside).mkdir(parents=True)
-    prepare_output(report, force=True).lock.release()
+    prepare_output(report, force=True).release()
     monkeypatch.chdir(report / inside)
     with pytest.raises(PipediagError, match="--force"):
         prepare_output(report, force=False)
     assert _names(tmp_path) == {"report"}
-    prepare_output(report, force=True).lock.release()
+    prepare_output(report, force=True).release()
 
 
 def test_the_trace_takes_the_place_of_an_earlier_one(tmp_path: Path) -> None:
@@ -326,21 +316,19 @@ def test_a_directory_that_is_being_written_to_is_refused(tmp_path: Path) -> None
             prepare_output(tmp_path / "report", force=force)
     assert _names(tmp_path) == {"report"}
 
-    first.lock.release()
+    first.release()
     assert prepare_output(tmp_path / "report", force=False).kept_aside is not None
 
 
 def test_a_process_that_was_forked_meanwhile_does_not_keep_the_directory(tmp_path: Path) -> None:
-    lock = DirectoryLock(tmp_path)
+    first = prepare_output(tmp_path / "report")
     reading, writing = os.pipe()
     if (child := os.fork()) == 0:
         os.close(writing)
         os.read(reading, 1)
         os._exit(0)
-    lock.release()
-    again = DirectoryLock(tmp_path)
+    first.release()
+    prepare_output(tmp_path / "report").release()
     os.close(writing)
     os.close(reading)
     os.waitpid(child, 0)
-    assert again.is_of(tmp_path)
-    again.release()
