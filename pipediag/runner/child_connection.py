@@ -8,15 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Literal
 
-from pipediag.runner.progress import Notice, awaited_after
 from pipediag.session.messages import (
     FROM_CHILD,
     Answer,
     Command,
     FromChild,
-    Leaving,
     TrialsAwaited,
-    WindowBegun,
     decode,
 )
 
@@ -124,30 +121,3 @@ def activity_of(pid: int) -> dict[int, object]:
                 written = one.io_counters()
                 found[one.pid] = (*cpu_s, written.write_count, written.write_chars)
     return found
-
-
-AWAITED_AFTER_S = 30.0
-"""Own choice: as long as a person watches a run without a word and does not wonder."""
-
-
-class Lookout:
-    """Asked again and again what to say: of each thing that is waited for, once at most."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._awaited: Notice | None = None
-        self._since = 0.0
-
-    def heard(self, message: FromChild) -> None:
-        """Take note of what the child tells."""
-        if awaited := awaited_after(message):
-            self._awaited, self._since = awaited, self._clock()
-        elif isinstance(message, WindowBegun | TrialsAwaited | Leaving):
-            self._awaited = None
-
-    def due(self) -> Notice | None:
-        """Return what the user should hear now, once, that it is waited for."""
-        if self._clock() - self._since < AWAITED_AFTER_S:
-            return None
-        awaited, self._awaited = self._awaited, None
-        return awaited

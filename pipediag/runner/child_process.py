@@ -21,13 +21,12 @@ from pipediag.errors import PipediagError
 from pipediag.runner.child_connection import (
     LONGEST_IN_JOB_S,
     LONGEST_S,
-    Lookout,
     MessageReader,
     OnTrials,
     Patience,
     activity_of,
 )
-from pipediag.runner.progress import OnProgress
+from pipediag.runner.progress import Notice, OnProgress, awaited_after
 from pipediag.runner.signals import HeldSignals, are_interrupts_blocked, describe_death
 from pipediag.sensors import machine
 from pipediag.session.messages import (
@@ -47,6 +46,7 @@ from pipediag.session.messages import (
     Stopping,
     TrialsAwaited,
     TrialsOver,
+    WindowBegun,
     encode,
 )
 from pipediag.session.worker import worker_of
@@ -93,6 +93,9 @@ def same_interpreter() -> list[str]:
 
 TERMINATE_GRACE_S = 5.0
 """Longest time that a script which timed out may take over SIGTERM."""
+
+AWAITED_AFTER_S = 30.0
+"""Own choice: as long as a person watches a run without a word and does not wonder."""
 
 WATCH_INTERVAL_S = 0.1
 CHILD = Path(__file__).parents[1] / "child" / "start.py"
@@ -203,7 +206,8 @@ class _Watch:
         self._timeout_at = time.monotonic() + limit_s
         longest_s = LONGEST_S if worker_of() is None else LONGEST_IN_JOB_S
         self._patience = Patience(partial(activity_of, self._process.pid), longest_s=longest_s)
-        self._lookout = Lookout()
+        self._awaited: Notice | None = None
+        self._awaited_since = 0.0
         self._received: dict[type, FromChild] = {}
         self._ended_ns: int | None = None
         self._ended_by_us: _ByUs | None = None
@@ -322,7 +326,6 @@ class _Watch:
                 self._answer = message
                 continue
             self._follow(message)
-            self._lookout.heard(message)
             self._on_progress(message)
 
     def _last(self, kind: type[_Kind]) -> _Kind | None:
@@ -330,6 +333,10 @@ class _Watch:
         return message if isinstance(message, kind) else None
 
     def _follow(self, message: FromChild) -> None:
+        if awaited := awaited_after(message):
+            self._awaited, self._awaited_since = awaited, time.monotonic()
+        elif isinstance(message, WindowBegun | TrialsAwaited | Leaving):
+            self._awaited = None
         match message:
             case TrialsAwaited():
                 self._received.pop(TrialsOver, None)
@@ -360,7 +367,8 @@ class _Watch:
             self._timeout_at = math.inf
             self._ended_by_us = "timed-out"
             end_process_tree(self._process, TERMINATE_GRACE_S)
-        elif awaited := self._lookout.due():
+        elif self._awaited and time.monotonic() - self._awaited_since > AWAITED_AFTER_S:
+            awaited, self._awaited = self._awaited, None
             self._on_progress(awaited)
 
     def _check_started(self) -> None:

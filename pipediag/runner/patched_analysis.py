@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -119,8 +118,8 @@ def _refuse_what_failed(first: Session, found: Session) -> None:
 
 
 def loop_line(session: Session, contents: Mapping[str, bytes]) -> int | None:
-    """Return the line that `--loop` gave as it is in the patched files; None where it was changed,
-    as nothing is measured where no loop is at the line that is given."""
+    """Return the line that `--loop` gave as it is in the patched files; None where none, or
+    another one, has its text, as nothing is measured where no loop is at the line that is given."""
     line, loop = session.script.loop, session.diagnosed_loop()
     if line is None or loop is None or loop.file is None:
         return None
@@ -128,16 +127,8 @@ def loop_line(session: Session, contents: Mapping[str, bytes]) -> int | None:
     after = next((data for path, data in contents.items() if os.path.realpath(path) == file), None)
     if after is None:
         return line
-    before = Path(file).read_bytes()
-    alike = SequenceMatcher(None, before.split(b"\n"), after.split(b"\n"), autojunk=False)
-    return next(
-        (
-            block.b + line - block.a
-            for block in alike.get_matching_blocks()
-            if block.a < line <= block.a + block.size
-        ),
-        None,
-    )
+    text, lines = Path(file).read_bytes().split(b"\n")[line - 1], after.split(b"\n")
+    return lines.index(text) + 1 if lines.count(text) == 1 else None
 
 
 def _copy(path: str, data: bytes, folder: Path, into: Path) -> str:

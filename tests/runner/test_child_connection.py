@@ -12,32 +12,26 @@ import sys
 from pathlib import Path
 from textwrap import dedent
 
-import psutil
 import pytest
 
 from pipediag.runner.child_connection import (
-    AWAITED_AFTER_S,
     IDLE_S,
     LONGEST_S,
     Ask,
-    Lookout,
     MessageReader,
     Patience,
     activity_of,
 )
 from pipediag.runner.child_process import supervise
-from pipediag.runner.progress import BUSY, NO_LOOP_YET, Notice, awaited_after
 from pipediag.session.messages import (
     Answer,
     BlockRun,
     ChildResult,
     Closing,
-    Leaving,
     LoopFound,
     RunBlock,
     RunSettings,
     Started,
-    Stopping,
     TrialsAwaited,
     encode,
 )
@@ -227,42 +221,3 @@ def test_what_a_process_and_its_children_write_is_seen(tmp_path: Path) -> None:
     assert after != before
     assert activity_of(process.pid) == {}
     assert activity_of(os.getpid())[os.getpid()]
-
-
-@pytest.mark.parametrize("error", [psutil.AccessDenied(), AttributeError()])
-def test_cpu_time_is_seen_where_what_was_written_is_not(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    def unreadable(_: psutil.Process) -> None:
-        raise error
-
-    monkeypatch.setattr(psutil.Process, "io_counters", unreadable)
-    before = activity_of(os.getpid())
-    assert before[os.getpid()]
-    while activity_of(os.getpid()) == before:
-        sum(range(10_000))
-
-
-def test_what_is_long_waited_for_is_announced_once_but_trials_by_themselves() -> None:
-    now = 100.0
-    lookout = Lookout(lambda: now)
-
-    def after(seconds: float) -> Notice | None:
-        nonlocal now
-        now += seconds
-        return lookout.due()
-
-    lookout.heard(Started())
-    assert after(AWAITED_AFTER_S + 1) == NO_LOOP_YET
-    lookout.heard(LoopFound(3))
-    assert after(AWAITED_AFTER_S - 1) is None
-    assert after(2) == awaited_after(LoopFound(3))
-    assert after(1000) is None
-    lookout.heard(LoopFound(7))
-    lookout.heard(TrialsAwaited("loop1", alone=False, more_to_come=True, since_ns=0))
-    assert after(1000) is None
-    lookout.heard(Stopping())
-    assert after(AWAITED_AFTER_S + 1) == BUSY
-    lookout.heard(Closing())
-    lookout.heard(Leaving())
-    assert after(1000) is None

@@ -15,7 +15,7 @@ from pipediag.errors import PipediagError
 from pipediag.interrupts import INTERRUPTS
 from pipediag.runner import child_connection, child_process
 from pipediag.runner.child_process import end_process_tree, supervise
-from pipediag.runner.progress import Shown
+from pipediag.runner.progress import NO_LOOP_YET, Shown
 from pipediag.session.messages import ChildResult, RunSettings
 
 Supervise = Callable[..., ChildResult]
@@ -104,6 +104,15 @@ def test_a_stop_is_no_failure(
 
     assert (result.outcome, result.script_status) == ("stopped", None)
     assert capfd.readouterr().err == ""
+
+
+def test_what_is_long_waited_for_is_announced_once(
+    run_script: Supervise, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child_process, "AWAITED_AFTER_S", 0.2)
+    events: list[Shown] = []
+    run_script("import time; time.sleep(1)", events=events)
+    assert events.count(NO_LOOP_YET) == 1
 
 
 def test_timeout_ends_the_script(run_script: Supervise) -> None:
