@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 COLUMNS = 80
 """Width of a terminal that does not say its own."""
-ERASE_LINE = "\r\033[2K"
-ERASE_TO_END = "\033[K"
 
 
 def columns(stream: TextIO) -> int:
@@ -38,15 +36,6 @@ def columns(stream: TextIO) -> int:
         return os.get_terminal_size(stream.fileno()).columns or COLUMNS
     except (OSError, ValueError):
         return COLUMNS
-
-
-def fresh_line(stream: TextIO) -> str:
-    """Return what brings the cursor to the start of an empty line.
-
-    A line's worth of blanks ends in the next line, but for a cursor that stands at the start: there
-    it only fills the line. What was written before stays; a progress bar goes on one line below.
-    """
-    return " " * columns(stream) + "\r" + ERASE_TO_END
 
 
 @dataclass(frozen=True)
@@ -129,12 +118,12 @@ class ProgressLine:
     def __call__(self, message: Shown) -> None:
         """Show what begins with `message`, and nothing where that is not for a reader."""
         self.clear()
-        if message == WindowBegun("repeat"):
-            self._keep(REPEATED)
-        elif isinstance(message, TrialsAwaited):
+        if isinstance(message, TrialsAwaited):
             self._trials = message
-        elif isinstance(message, Trying):
-            self._announce_trials(message.left_s)
+        elif isinstance(message, Trying) and self._trials is not None:
+            text = TRIED_ALONE if self._trials.alone else TRIED_IN_LOOP
+            self._trials = None
+            self._keep(text.format(left_s=message.left_s))
         notice = notice_of(message)
         if notice is None or not (self._on_terminal or notice.shown == "anywhere"):
             return
@@ -149,19 +138,13 @@ class ProgressLine:
     def clear(self) -> None:
         """Take away what is not to stay."""
         if self._passing:
-            self._write(ERASE_LINE)
+            self._write("\r\033[2K")
             self._passing = False
 
     def end(self) -> None:
         """Make room for the report: it begins a line of its own, whatever the script has left."""
         self.clear()
         self._write(self._start or "\n")
-
-    def _announce_trials(self, left_s: float) -> None:
-        waiting, self._trials = self._trials, None
-        if waiting is not None:
-            text = TRIED_ALONE if waiting.alone else TRIED_IN_LOOP
-            self._keep(text.format(left_s=left_s))
 
     def _keep(self, text: str) -> None:
         line = one_line(f"pipediag: {text}")
@@ -172,7 +155,12 @@ class ProgressLine:
 
     @property
     def _start(self) -> str:
-        return fresh_line(self._stream) if self._on_terminal else ""
+        """Return what brings the cursor of a terminal to the start of an empty line.
+
+        A line's worth of blanks ends in the next line, but for a cursor that stands at the start:
+        there it only fills the line. What was written before stays; a progress bar goes on below.
+        """
+        return " " * columns(self._stream) + "\r\033[K" if self._on_terminal else ""
 
     def _write(self, text: str) -> None:
         self._stream.write(text)
@@ -181,27 +169,27 @@ class ProgressLine:
 
 def notice_of(message: Shown) -> Notice | None:
     """Return the line for what begins; one that passes where the script stands still meanwhile."""
-    lasting = passing = None
+    notice: Notice | None = None
     match message:
         case Notice():
-            return message
-        case Decided(label=label, trial=trial) if trial.state == "confirmed":
-            return Notice(f"confirmed {_gain(trial)}: {label}")
+            notice = message
+        case Decided(label, trial) if trial.state == "confirmed":
+            notice = Notice(f"confirmed {_gain(trial)}: {label}")
         case Started():
-            lasting = "running the script"
+            notice = Notice("running the script", "on a terminal")
         case LoopFound(line):
-            lasting = f"warming up {_loop(line)}"
-        case WindowBegun(window):
-            lasting = WINDOWS.get(window)
+            notice = Notice(f"warming up {_loop(line)}", "on a terminal")
+        case WindowBegun("repeat"):
+            notice = Notice(REPEATED)
+        case WindowBegun(window) if window in WINDOWS:
+            notice = Notice(WINDOWS[window], "on a terminal")
         case LoopMeasured(line):
-            lasting = f"{_loop(line)} has been measured"
+            notice = Notice(f"{_loop(line)} has been measured", "on a terminal")
         case Trying(label, left_s):
-            passing = f"trying {label}, {left_s:.0f} s left"
+            notice = Notice(f"trying {label}, {left_s:.0f} s left", "for a while")
         case Ended():
-            passing = "the script has ended; reading the recording"
-    if passing is not None:
-        return Notice(passing, "for a while")
-    return None if lasting is None else Notice(lasting, "on a terminal")
+            notice = Notice("the script has ended; reading the recording", "for a while")
+    return notice
 
 
 def _loop(line: int | None) -> str:
