@@ -197,12 +197,22 @@ def named(rule: str, **overrides: Any) -> Any:
     return make_finding(rule, edit=make_edit(rule), advice=rule, **overrides)
 
 
+FITS = "all of its data fits"
+
+
 @pytest.mark.parametrize(
-    ("found", "condition", "effect"),
+    ("condition", "found", "left", "effect"),
     [
-        (trial("confirmed", 2.0).but(same_elements=640), None, "same results"),
-        (trial("confirmed", 2.0).but(same_elements=9), "if so", "not known"),
+        ("if so", trial("confirmed", 2.0).but(same_elements=640), None, "same results"),
         (
+            also("if so", FITS),
+            trial("confirmed", 2.0).but(same_elements=640),
+            also(None, FITS),
+            "same results",
+        ),
+        ("if so", trial("confirmed", 2.0).but(same_elements=9), "if so", "not known"),
+        (
+            "if so",
             Trial(state="not_tried", reason=f"{PASSES_DIFFER}: in element 3."),
             "if so",
             "not safe here",
@@ -210,21 +220,14 @@ def named(rule: str, **overrides: Any) -> Any:
     ],
 )
 def test_what_two_passes_showed_of_a_cache_decides_its_condition(
-    found: Trial, condition: str | None, effect: str
+    condition: str, found: Trial, left: str | None, effect: str
 ) -> None:
-    cache = named("cache", condition="if so", effect_on_results="not known")
+    cache = named("cache", condition=condition, effect_on_results="not known")
     concluded = with_trials(make_session(findings=[cache]), tried(cache=found), "Not reached.")
     finding, *_ = concluded.findings
-    assert (finding.condition, finding.effect_on_results) == (condition, effect)
+    assert (finding.condition, finding.effect_on_results) == (left, effect)
     advised = any(finding.advice in step for step in concluded.verdict.next_steps)
     assert advised == (effect != "not safe here")
-
-
-def test_elements_that_are_the_same_do_not_show_that_all_of_them_fit_in_memory() -> None:
-    cache = named("cache", condition=also("if so", "all of its data fits"))
-    found = trial("confirmed", 2.0).but(same_elements=640)
-    concluded = with_trials(make_session(findings=[cache]), tried(cache=found), "Not reached.")
-    assert [one.condition for one in concluded.findings] == [also(None, "all of its data fits")]
 
 
 @pytest.mark.parametrize(

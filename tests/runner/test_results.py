@@ -194,16 +194,6 @@ def step(a, b):
 for a, b in dataset:
     step(a, b)
 """
-EXITS = """
-def main():
-    model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
-    model.compile("sgd", "mse")
-    model.evaluate(dataset, verbose=0)
-    model.fit(dataset, validation_data=dataset.take(2), epochs=2, verbose=0)
-
-import sys
-sys.exit(main())
-"""
 GRAPH = """
 next(iter(dataset))
 weights = tf.Variable(tf.zeros([8, 1]))
@@ -238,11 +228,10 @@ def version(folder: Path, text: str) -> NativeRun:
     ("training", "rows", "problem"),
     [
         (PREVIEWS, 200, ""),
-        (EXITS, 200, ""),
         (GRAPH, 0, "step by step"),
         (DISTRIBUTED, 0, "distributed"),
     ],
-    ids=["previews", "exits", "graph", "distributed"],
+    ids=["previews", "graph", "distributed"],
 )
 def test_losses_are_seen_also_where_batches_are_not(
     tmp_path: Path, training: str, rows: int, problem: str

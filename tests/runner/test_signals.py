@@ -203,18 +203,3 @@ def test_a_command_that_runs_a_script_finishes_unless_it_is_pressed_again(times:
     assert done.returncode == (INTERRUPTED if given_up else 0)
     assert done.stdout == ("" if given_up else f"{times > 0}\n")
     assert len(done.stderr.splitlines()) == min(times, GIVE_UP_AT)
-
-
-def test_where_it_is_ignored_it_stays_ignored() -> None:
-    done = _run("interrupt(); print(INTERRUPTS.came)", signal.SIG_IGN)
-
-    assert (done.returncode, done.stdout, done.stderr) == (0, "False\n", "")
-
-
-def test_a_fork_says_nothing() -> None:
-    code = (
-        "pid = os.fork()\nif not pid: interrupt()\nprint(os.waitstatus_to_exitcode(os.wait()[1]))"
-    )
-    done = _run(code, signal.SIG_DFL)
-
-    assert (done.stdout, done.stderr) == (f"{INTERRUPTED}\n", "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -318,17 +317,3 @@ def test_a_directory_that_is_being_written_to_is_refused(tmp_path: Path) -> None
 
     first.release()
     assert prepare_output(tmp_path / "report", force=False).kept_aside is not None
-
-
-def test_a_process_that_was_forked_meanwhile_does_not_keep_the_directory(tmp_path: Path) -> None:
-    first = prepare_output(tmp_path / "report")
-    reading, writing = os.pipe()
-    if (child := os.fork()) == 0:
-        os.close(writing)
-        os.read(reading, 1)
-        os._exit(0)
-    first.release()
-    prepare_output(tmp_path / "report").release()
-    os.close(writing)
-    os.close(reading)
-    os.waitpid(child, 0)

@@ -90,18 +90,6 @@ def test_a_cut_last_line_is_passed_over(length: int) -> None:
     assert parsed == parse_timeline(LINES[:kept])
 
 
-@pytest.mark.parametrize(
-    ("timeline", "last_ns"),
-    [
-        (Timeline([Span(1, "script", 10, None), Span(2, "fit", 20, 80)]), 80),
-        (Timeline([Span(1, "fit", 20, 30)], [SEEN]), 40),
-        (Timeline([Span(1, "fit", 20, 50)], [SEEN]), 50),
-    ],
-)
-def test_the_last_moment_of_which_anything_is_known(timeline: Timeline, last_ns: int) -> None:
-    assert timeline.last_ns == last_ns
-
-
 TRAINED = RecordedVariable("words", 1000, 64, "float32", trainable=True)
 FROZEN = replace(TRAINED, trainable=False)
 USE = RecordedTableUse(variable="words", gradient=None, slot_bytes=0, writes_whole=False)

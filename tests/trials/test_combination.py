@@ -81,18 +81,6 @@ def test_where_a_cache_can_not_be_added_the_greater_gain_is_in(
     assert "Both move the map." in found.dropped[0].reason
 
 
-def test_what_gains_more_of_the_run_is_in_where_a_cache_can_not_be_added() -> None:
-    # The first of three epochs fills the cache, in the time that it took.
-    of_run = {"a": 3.0, "cache": 2.9}
-    executor = FakeExecutor(
-        {"a": 3.0, "cache": 40.0}, refuse_prepare={"a + cache": "It would hold batches."}
-    )
-    found = try_edits(
-        executor, [CACHE, "a"], 120.0, of_run=lambda one: of_run[one.edit.id] if one.edit else None
-    ).combined
-    assert found.findings == ["a"]
-
-
 @pytest.mark.parametrize(("of_cache", "findings"), [(1.3, ["cache"]), (1.1, ["a"])])
 def test_what_gains_more_of_the_run_is_in_where_both_together_were_not_shown_to_gain_more(
     of_cache: float, findings: list[str]
