@@ -80,9 +80,8 @@ LEFT_ALONE = "Another worker ended first, and this one can't go on without it."
 def diagnose(
     child: ChildResult, host: HostTrack, settings: RunSettings, *, source: bool = True
 ) -> Session:
-    """Return the session of a run, rules and verdict included; of a child that died early with a
-    reason for all that was not measured. It holds the script's code only where `source` is true.
-    Raises PipediagError: the recording can't be read."""
+    """Return the session of a run, rules and verdict included, with the script's code only where
+    `source` is true. Raises PipediagError: the recording can't be read."""
     recording = read_recording(settings.recording_path)
     environment = describe_machine(None if recording is None else recording.environment)
     left_alone = child.outcome == "raised" and _PEER_ENDED.match(child.detail or "") is not None
@@ -126,8 +125,7 @@ def diagnose(
 
 
 def _in_each_round(session: Session, finding: Finding) -> Finding:
-    """Return the finding with its cache marked as one that each `fit` fills, where a loop makes the
-    data anew for each."""
+    """Mark the finding's cache as one that each `fit` fills, where a loop makes its data anew."""
     loop, edit = session.diagnosed_loop(), finding.edit
     if loop is None or loop.keras is None or loop.planned_rounds == 1 or edit is None:
         return finding

@@ -48,8 +48,7 @@ class NativeRun:
 
 def obtained(runs: tuple[NativeRun, NativeRun], rounds: int, tell: Tell) -> tuple[Estimate, float]:
     """Return the speed-up from the first program to the second, run in random order, and the mean
-    seconds of the first one. Raises PipediagError, with the exit status 3: one ends with an error.
-    """
+    seconds of the first. Raises PipediagError, with the exit status 3: one fails."""
     order = random.Random(1)
     rounds_s: list[tuple[float, float]] = []
     for _ in range(rounds):
@@ -63,8 +62,7 @@ def obtained(runs: tuple[NativeRun, NativeRun], rounds: int, tell: Tell) -> tupl
 
 
 def wall_s(run: NativeRun, env: Mapping[str, str] | None, timeout_s: float | None) -> float:
-    """Run a program to its end; return how long that took. Raises PipediagError: it fails, or is
-    late."""
+    """Run a program; return how long that took. Raises PipediagError: it fails, or is late."""
     began = time.monotonic()
     # A file: what the program leaves running would hold a pipe open.
     with (

@@ -39,9 +39,8 @@ def analyse_patched(
 ) -> PatchedAnalysis:
     """Analyse a script with patched files in place of its own, which stay as they are.
 
-    The second report is written to `report`. Raises PipediagError: the script can't be run again or
-    failed with the patch, or one of its files was edited meanwhile. KeyboardInterrupt: Ctrl-C ended
-    it.
+    Raises PipediagError: the script can't be run again or failed with the patch, or one of its
+    files was edited meanwhile. KeyboardInterrupt: Ctrl-C ended it.
     """
     script = session.script
     folder = Path(script.directory or "")

@@ -269,12 +269,8 @@ class TrialsOfRun:
     def _share_of_budget(
         self, waiting: TrialsAwaited, session: Session, epoch: Epoch | None
     ) -> tuple[float, str | None]:
-        """Return the loop's part, and why whole epochs are not tried although they would be worth
-        it, as a clause.
-
-        The part is half where later loops may matter more than this one, but what whole epochs
-        need.
-        """
+        """Return the loop's part, half where later loops may matter more unless whole epochs need
+        it, and why whole epochs are not tried although worth it, as a clause."""
         evaluated = [one for one in session.findings if one.edit and one.edit.loop_id is not None]
         part = 1.0 if all(map(is_of_prediction, evaluated)) else 1.0 - OF_EVALUATION
         most_s = part * self.budget_s

@@ -25,10 +25,8 @@ ROOT = Path("/")
 
 
 def describe_machine(recorded: RecordedEnvironment | None, root: Path = ROOT) -> Environment:
-    """Return the environment section of the session, with TensorFlow's part as the child saw it.
-
-    `root` is where the system's files are looked for.
-    """
+    """Return the environment section of the session, with TensorFlow's part as the child saw it,
+    from system files below `root`."""
     # Whoever samples the machine needs no records.
     from pipediag.session.model import Environment
 
@@ -97,10 +95,8 @@ def memory_use(root: Path = ROOT) -> tuple[int, int] | None:
 
 
 def oom_kills(root: Path = ROOT) -> int:
-    """Return how many processes of the own group the kernel has killed for want of memory.
-
-    0 where the system does not count them.
-    """
+    """Return how many processes of the own group the kernel has killed for want of memory, if it
+    counts them."""
     tables = (_table(group / "memory.events") for group in _groups(root))
     return next((table["oom_kill"] for table in tables if "oom_kill" in table), 0)
 

@@ -90,8 +90,7 @@ class DeviceActivity(Record):
     kernel_count: int | None = None
     median_kernel_us: float | None = None
     median_delay_us: float | None = None
-    """Delay from a launching call's end to its first kernel's start; under 10 us the queue is
-    usually empty."""
+    """Delay from a launch's end to its first kernel's start; short if the queue is empty."""
     gaps: list[DeviceGap]
     """The longest, in order of time."""
 

@@ -192,9 +192,8 @@ Touched = Literal["elements", "options", "model"]
 
 
 Check = Literal["equal", "shape", "repeats", "outputs"]
-"""Condition on real elements that must hold before an edit is timed: the same batches, batches of
-the same structure, the same elements in two passes before an added cache, or the same outputs of
-the model."""
+"""Condition that must hold before an edit is timed: the same batches, batches of the same
+structure, the same elements in two passes before an added cache, or the same outputs."""
 
 ENOUGH_THE_SAME = 64
 """Elements that must be the same in two passes before a cache counts as right."""
@@ -306,10 +305,7 @@ def changes_of(values: Iterable[Change | dict[str, Any]]) -> tuple[Change, ...]:
 
 
 def contradiction(changes: Sequence[Change], kinds: Iterable[str]) -> str | None:
-    """Return why changes that are right one by one can't be made together, as a sentence.
-
-    `kinds` are those of the operations of the pipeline.
-    """
+    """Return why changes that are right one by one can't be made together, as a sentence."""
     given: dict[tuple[str, str], Scalar] = {}
     for change in changes:
         place, values = getattr(change, "op_id", change.do), dict[str, Scalar]()

@@ -18,11 +18,7 @@ from pipediag.errors import PipediagError
 
 SESSION_FILE = "session.json"
 
-_WHAT_TO_DO = {
-    errno.ENOSPC: "The disk is full. Free some space, or choose another directory with -o.",
-    errno.EDQUOT: "Your quota is used up. Free some space, or choose another directory with -o.",
-    errno.EISDIR: "A directory of that name is in the way. Remove it, or choose another with -o.",
-}
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -63,8 +59,9 @@ def replacing(path: Path, before: os.stat_result | None = None) -> Iterator[Bina
 
 def why_not_written(path: Path, error: OSError) -> str:
     """Return why the file could not be written, and what to do about it."""
-    advice = _WHAT_TO_DO.get(error.errno or 0, "Choose another directory with -o.")
-    return f"Could not write {path}: {error.strerror or error}. {advice}"
+    advice = "Free some space, or choose" if error.errno in _FULL else "Choose"
+    reason = error.strerror or error
+    return f"Could not write {path}: {reason}. {advice} another directory with -o."
 
 
 MOST_BYTES = 128 * 2**20

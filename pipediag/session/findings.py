@@ -85,11 +85,9 @@ class Verdict(Record):
     where_file: str | None = None
     where_line: int | None = None
     source: SourceExcerpt | None = None
-    """Lines around what the verdict or its first advice is about; None where its file was changed
-    since, and with PIPEDIAG_NO_SOURCE."""
+    """Lines around the place of the verdict or its first advice; None if that file has changed."""
     python_source: SourceExcerpt | None = None
-    """Lines around the Python that the operation calls and that ran most, where it stands
-    elsewhere."""
+    """Lines around the Python that the operation calls, where it stands elsewhere."""
 
 
 class Finding(Record):
@@ -120,8 +118,7 @@ class Finding(Record):
     edit: Edit | None = None
     """The advised change, in a form that a trial can apply."""
     patch: Patch | None = None
-    """The edit as a change of the source, or why there is none; None for a refuted edit, and with
-    PIPEDIAG_NO_SOURCE."""
+    """The edit as a change of the source, or why there is none; None for a refuted edit."""
     trial: Trial = NOT_TRIED
     needs_first: str | None = None
     """A rule whose finding must be dealt with before this one."""

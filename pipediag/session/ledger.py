@@ -28,8 +28,7 @@ IN_CALLBACK = "in the callback"
 MAKING = "making the iterator"
 """Value of `RunPart.what` for a part of an epoch's start that is not a wait for a batch."""
 PAUSE = "one pause as the last epoch's iterator was destroyed, not extrapolated"
-"""Value of `RunPart.what` for time that came once among the boundaries of epochs, and gives no
-rate."""
+"""Value of `RunPart.what` for time that came once among the boundaries of epochs."""
 PAUSES = "pauses as the iterators of epochs are destroyed"
 """Value of `RunPart.what` for the time that several ends of epochs take beyond the shortest: number
 and length are chance (`facts.run.Pauses`), so no headline has them."""
@@ -54,8 +53,7 @@ class RunPart(Record):
     basis: PartBasis
     """`measured`: it was seen; `projected`: it follows from what was seen of it."""
     ci95_percent: Interval | None = None
-    """95 % interval of the percent, where it was seen several times or is projected; None where it
-    was timed once."""
+    """95 % interval of the percent; None where it was timed once."""
     count: int | None = None
     """Number of times that it came, or is projected to come."""
     what: str | None = None
@@ -71,8 +69,7 @@ class RunSpan(Record):
     part: RunPartName | None
     """Part of the run; None for pipediag's own work, which is in no part."""
     start_ms: float
-    """Start by the clock of windows, steps and host samples; negative before the recording
-    began."""
+    """Start by the clock of windows and steps; negative before the recording began."""
     duration_ms: float
     what: str | None = None
 
@@ -88,8 +85,7 @@ class EpochSeen(Record):
 
 
 class CallbackLine(Record):
-    """A line of the script's own that ran in a callback at the end of an epoch, or in a loop of its
-    own that evaluates."""
+    """A line of the script's that ran in a callback at an epoch's end, or in an evaluating loop."""
 
     what: str
     """`RunPart.what` of the row."""
@@ -107,8 +103,7 @@ class CallbackLine(Record):
 
 class Run(Record):
     scope: RunScope
-    """The whole that the ledger is about: `epoch` or `1000_steps` if nothing says how long it
-    trains."""
+    """The ledger's whole: `epoch` or `1000_steps` if nothing says how long it trains."""
     total_s: float
     """Time that was seen, without what pipediag took."""
     projected_total_s: float | None = None
@@ -127,11 +122,9 @@ class Run(Record):
     seen: list[RunPart] = []
     """All that was seen, in percent of `total_s`, where the ledger is about less than the run."""
     callback_lines: list[CallbackLine] = []
-    """Lines of the script's own callbacks at the ends of epochs, and of its loops that evaluate; of
-    each those that took most."""
+    """Lines of each callback at the ends of epochs, and evaluating loop, that took most."""
     spans: list[RunSpan] = []
-    """Stretches that were seen, in order of time and never two at once; of very many the
-    longest."""
+    """Stretches that were seen, one after the other; of very many the longest."""
     whole_epochs: list[EpochSeen] = []
     """Epochs of the last training, without its first; of very many, some at even distances."""
 
@@ -142,8 +135,7 @@ class Run(Record):
 
     @property
     def epochs(self) -> float | None:
-        """Return the number of epochs of the whole: as planned where it is projected, else as
-        seen."""
+        """Return the epochs of the whole: as planned where it is projected, else as seen."""
         if self.projected_total_s is not None:
             return self.epochs_planned or self.epochs_seen
         return self.epochs_seen or self.epochs_planned
@@ -169,9 +161,8 @@ class RunGain(Record):
     scope: RunScope
     """The whole that the seconds are for."""
     once_s: float | None = None
-    """Additional seconds that tracing and compiling the changed training step takes, once for each
-    model that is built, and that `after_s` of a run includes; may be negative. None where that was
-    not measured."""
+    """Additional seconds for tracing and compiling the changed step, once for each model that is
+    built, in `after_s` of a run; may be negative. None where that was not measured."""
     once_ci95_s: Interval | None = None
     ends_seen: bool = True
     """False where the seconds are projected and no end of an epoch was seen."""

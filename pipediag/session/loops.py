@@ -50,8 +50,7 @@ class InputWait(Record):
     method: InputMethod
     """The one that the breakdown uses."""
     contention: Contention | None = None
-    """Cause of contention that slows the loop: the consumer alone on a repeated batch then tells
-    what input costs."""
+    """Cause of contention that slows the loop: a repeated batch then tells what input costs."""
     disagreement: str | None
     """Reason why the two differ, where they do."""
     contested_by_percent: float | None = None
@@ -126,8 +125,7 @@ class Embedding(TableUse, TableFacts):
     missing: str | None = None
     """Reason why `gradient` and `update` are not known."""
     copied_bytes_per_step: int | None = None
-    """All of the table for each read, where rows are scattered into it and XLA compiles no lookup.
-    """
+    """All of the table for each read, where rows are scattered into it without XLA."""
     passes_ms: float | None = None
     """Time of a step in operations on all of the table or its slots, and in writing rows; None
     where the profile does not have it, or XLA fused these with others."""

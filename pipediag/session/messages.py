@@ -1,7 +1,6 @@
-"""Messages between the two processes of an analysis: one JSON object a line.
+"""Messages between the two processes of an analysis, and of the timeline: one JSON object a line.
 
 Plain dataclasses, because the user's process makes them too. Times are `time.monotonic_ns()`.
-The timeline is written by the same codec.
 """
 
 from __future__ import annotations
@@ -161,8 +160,7 @@ class TrialsAwaited:
     more_to_come: bool
     """True if the script is let run on to later loops once this one was tried."""
     since_ns: int
-    """Time at which the loop's step time was known, later by what the script did between epochs
-    since then."""
+    """Time at which its step time was known, later by what the script did between epochs since."""
 
 
 @dataclass(frozen=True)
@@ -303,8 +301,7 @@ class RunBlock:
     alone: bool = False
     """True if its batches are taken as fast as they come instead."""
     epoch_examples: float | None = None
-    """Examples in an epoch, beyond which the block does not go; None unless a whole epoch
-    counts."""
+    """Examples in an epoch, where the block ends at the latest; None unless it counts whole."""
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,7 @@ class Operation(IteratorFigures, RecordedOperation):
 
     code: str | None = None
     python_calls_per_step: float | None = None
-    """Calls of its Python functions in a step of the baseline; None where they were not measured.
-    """
+    """Calls of its Python functions in a step of the baseline; None if not measured."""
     python_wall_ms_per_step: float | None = None
     """Wall time of these calls, summed over calls that run at once."""
     python_cpu_ms_per_step: float | None = None

@@ -71,17 +71,14 @@ class KerasUse:
     use_multiprocessing: bool | None = None
     callbacks: list[Callback] = field(default_factory=list)
     deciding_callbacks: list[str] = field(default_factory=list)
-    """Classes of Keras' own that end the training, change its learning rate, or choose the model
-    to keep, by a metric."""
+    """Classes of Keras' own that end the training, set its rate, or keep a model, by a metric."""
     variable_bytes: int | None = None
-    """Bytes of the model's variables."""
     trainable_bytes: int | None = None
     """Bytes of the variables that are trained, which have gradients."""
     optimizer_bytes: int | None = None
     """Bytes of the optimizer's own variables."""
     optimizer_settings: dict[str, Scalar] = field(default_factory=dict)
-    """Arguments of the optimizer that are set, and make it pass over whole variables or scale
-    gradients."""
+    """Arguments that make the optimizer pass over whole variables or scale gradients."""
     input_layers: list[InputLayer] = field(default_factory=list)
     inseparable: bool = False
     """True if the model is of a class of the script's, under a strategy, or without a graph."""
@@ -107,8 +104,7 @@ class TableUse:
     """Bytes of the optimizer's variables for it."""
     temporary_bytes: int | None = None
     """Most memory at one time of tensors of the table's size that a step makes beside the
-    variables, estimated from the graph: an operation that works element by element writes over an
-    input that nothing else reads. XLA makes fewer of them."""
+    variables, estimated from the graph. XLA makes fewer of them."""
     whole_table_operations: dict[str, int] = field(default_factory=dict)
     """Operations of the graph that make such a tensor, by type."""
 
@@ -143,13 +139,11 @@ class EmbeddingIds:
     incomplete: str | None = None
     """Reason why some lookups are not among these: of random negatives no batch has the ids."""
     batches: int
-    """Number of batches whose ids were read."""
     first_batch: int
     """The number of the first of them in the loop, counted from 1."""
     last_batch: int
     unique_per_step: float
-    """Mean number of different ids in a batch; of several replicas, in the batch that they share.
-    """
+    """Mean number of different ids in a batch, which several replicas share."""
     zero_percent: float | None = None
     """Share of lookups by id 0."""
 
@@ -321,17 +315,14 @@ class LoopFacts:
     step_functions: list[str] = field(default_factory=list)
     """The tf.functions that run within a step, as `file:line name`."""
     eager_steps: list[EagerStep] = field(default_factory=list)
-    """Functions of its eager steps; none where the loop's body itself makes the step, or
-    tf.functions do."""
+    """Functions of its eager steps; none where the loop's body, or a tf.function, makes them."""
     graph_step: GraphStep | None = None
     element_spec: str | None = None
     softmaxes: list[Softmax] = field(default_factory=list)
-    """Softmax losses of its traced step."""
     constant_bytes: int | None = None
     """Bytes of the constants in the graph of its step; None where that was not read."""
     untried: str | None = None
-    """Reason why no trial could be made in it, as a sentence, where that is not the whole run's
-    reason."""
+    """Reason of its own why no trial could be made in it, as a sentence."""
     from_python: bool = False
     """True if Python hands each step its batch, as with `train_on_batch`: no tf.data iterator."""
     handed_on: bool = False

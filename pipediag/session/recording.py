@@ -14,8 +14,7 @@ from pipediag.vocabulary import RecordedOutcome, Scalar, WindowKind
 
 @dataclass
 class Prediction(TimedPairs):
-    """One line that calls `predict`, a model itself, or a metric, again and again, on a
-    batch of data."""
+    """One line that calls `predict`, a model itself, or a metric, on one batch after another."""
 
     file: str
     line: int
@@ -70,8 +69,7 @@ class ModelSnapshot:
 
 @dataclass
 class RecordedBlock:
-    """Consecutive steps without a boundary. Lists run in parallel, one entry a step, which lasts to
-    the next step's begin."""
+    """Consecutive steps without a boundary, one entry each, that last to the next one's begin."""
 
     starts_ns: list[int] = field(default_factory=list)
     durations_ns: list[int] = field(default_factory=list)
@@ -124,7 +122,6 @@ class StackLine:
     samples: int
     """Samples in which this was the innermost line of user code on a running thread."""
     function_line: int | None = None
-    """The line at which the function begins."""
 
 
 @dataclass
@@ -135,8 +132,7 @@ class RecordedStacks:
     samples: int
     lines: list[StackLine] = field(default_factory=list)
     callbacks_ns: dict[str, int] = field(default_factory=dict)
-    """Time that each class of Keras callbacks took after batches during the sampling, by the
-    clock."""
+    """Time that each class of Keras callbacks took after batches during the sampling."""
     steps_ns: int = 0
     """Time that the steps took, these callbacks among them."""
 

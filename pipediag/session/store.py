@@ -31,8 +31,7 @@ _LONGEST_PLACE = 200
 
 
 def save_session(session: Session, path: Path) -> Path:
-    """Write the session to `path`, or to `session.json` in it; return the file. Raises
-    PipediagError."""
+    """Write the session to `path`, or a file in it, and return that. Raises PipediagError."""
     file = path / SESSION_FILE if path.is_dir() else path
     write_text(file, to_json(session))
     return file
@@ -68,8 +67,7 @@ _RECORDING = TypeAdapter(Recording)
 
 
 def read_recording(path: Path) -> Recording | None:
-    """Return the recording in a file, or None where the child died before it wrote one. Raises
-    PipediagError where it is damaged."""
+    """Return the recording, None if the child wrote none. Raises PipediagError: it is damaged."""
     text = _written(path)
     if text is None:
         return None
@@ -84,8 +82,7 @@ def read_recording(path: Path) -> Recording | None:
 
 
 def read_timeline(path: Path) -> Timeline:
-    """Read what the child wrote as the run went; empty where it wrote nothing. Raises
-    PipediagError: it cannot be read."""
+    """Read the timeline, empty where the child wrote none. Raises PipediagError: unreadable."""
     return parse_timeline((_written(path) or b"").splitlines())
 
 
@@ -100,10 +97,8 @@ def _written(path: Path) -> bytes | None:
 
 
 def session_paths(path: Path) -> list[Path]:
-    """Return the path itself, or, of a directory of directories of runs, each run's.
-
-    Earlier reports, which an analysis keeps aside, are no runs of this one.
-    """
+    """Return the path itself, or, of a directory of directories of runs, each run's, without
+    earlier reports, which an analysis keeps aside."""
     if not path.is_dir() or (path / SESSION_FILE).exists():
         return [path]
     runs = [one for one in path.iterdir() if (one / SESSION_FILE).is_file()]

@@ -74,8 +74,7 @@ class Timeline:
     spans: list[Span] = field(default_factory=list)
     seen: list[SeenLines] = field(default_factory=list)
     until_ns: int | None = None
-    """Time from which on nothing was written although the script went on; None where all of it
-    was."""
+    """Time from which on nothing was written although the script went on."""
 
     @property
     def last_ns(self) -> int | None:
@@ -147,8 +146,7 @@ class HostReading:
     machine_ticks: int | None = None
     """Ticks of all CPUs of the machine, idle ones included."""
     allowed_busy_ns: int | None = None
-    """Time of the CPUs that the process may use, in which one of them worked for whatever
-    program."""
+    """Time of the CPUs that the process may use, in which they worked for any program."""
     allowed_idle_ns: int | None = None
     """Time of the same CPUs in which they had nothing to do."""
     gpus: tuple[GpuReading, ...] = ()

@@ -34,8 +34,7 @@ class SpeedUp(Record):
     """Examples per second of the pipeline alone; only where nothing else was measured."""
     pipeline_ci95: Interval | None = None
     once_s: float | None = None
-    """Seconds that tracing and compiling the other training step takes once more, not in `speedup`.
-    """
+    """Seconds that tracing and compiling the other step takes once more, not in `speedup`."""
     once_ci95_s: Interval | None = None
 
 
@@ -69,8 +68,7 @@ class TrialBlock(Record):
     batches: int
     duration_ms: float
     first_step_ms: float | None = None
-    """Time before that: from a new iterator to the end of the step that waited for its first
-    batch."""
+    """Time before that, from a new iterator to the end of its first step."""
 
 
 REFUSED_TOGETHER = "They can't be tried together"

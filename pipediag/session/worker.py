@@ -38,10 +38,7 @@ class Worker:
 
 def worker_of(variables: Mapping[str, str] = os.environ) -> Worker | None:
     """Return which worker of a job a process with these variables is; None for one that is alone.
-
-    `TF_CONFIG` goes first, as it says what the training does; launchers also start what is
-    independent.
-    """
+    `TF_CONFIG` goes first: launchers also start what trains independently."""
     found = _of_tensorflow(variables.get("TF_CONFIG", ""))
     if found is not None:
         return found

@@ -41,11 +41,8 @@ class Executor(Protocol):
     one of the errors above, whose message is the reason."""
 
     def prepare(self, variant: Variant) -> Prepared:
-        """Build a variant, check it, fill its caches and run its first steps.
-
-        Every cache is filled, also one that the script has: otherwise blocks would compare filling
-        with reading.
-        """
+        """Build a variant, check it, fill its caches, also the script's own, and run its first
+        steps. Blocks would compare filling with reading otherwise."""
 
     def run(self, command: RunBlock) -> BlockRun:
         """Run a block of a variant that was prepared; an epoch that ends sooner as a whole."""

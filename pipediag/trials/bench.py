@@ -46,8 +46,7 @@ _Answer = TypeVar("_Answer")
 
 
 class TrialsEndedError(Exception):
-    """Error after which no block can be run; its message is a sentence, and the variant caused
-    it, if there is one."""
+    """Error, caused by `variant` if there is one, after which no block can be run."""
 
     def __init__(self, variant: str | None, reason: str) -> None:
         self.variant = variant
@@ -67,8 +66,7 @@ class TakenBy:
     epoch_examples: float | None = None
     """Examples of one epoch, where whole epochs are compared."""
     consumer_ms: float = 0.0
-    """Time of the rest of a step, with which input overlaps, where there is no loop; 0 if not
-    known."""
+    """Time of the rest of a step, with which input overlaps, without a loop; 0 if not known."""
     why: str = "The training loop can't be run by itself"
     """Reason why no step was made, where there is no loop, as the start of a sentence."""
     left_out: tuple[str, ...] = ()
@@ -149,8 +147,7 @@ class Bench:
     building_s: float = 0.0
     """Time to build a variant: as long as for the base, whose caches are filled too."""
     traces: dict[str, int | None] = field(default_factory=dict)
-    """Number of traces of a variant's `tf.function`, by its name, if the variant changes its
-    tracing."""
+    """Number of traces of a variant's `tf.function`, by the variant, if it changes its tracing."""
     first_ns: dict[str, int] = field(default_factory=dict)
     """Duration of the first step of each variant, by its name."""
     lost: TrialsEndedError | None = None

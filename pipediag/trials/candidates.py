@@ -51,8 +51,7 @@ class Candidate:
     condition: str | None = None
     """A condition that only the user can decide before it is used."""
     at_most: float = 1.0
-    """Upper bound on the gain of the run, or of its part, or the expected gain; 1 where not known.
-    """
+    """Upper bound on the gain of the run or its part, or the expected one; 1 if not known."""
     same_as: tuple[str, ...] = ()
     """Ids of other findings' edits that make the same changes."""
 
@@ -75,11 +74,8 @@ class Candidate:
 
 
 def candidates(findings: Iterable[Finding]) -> list[Candidate]:
-    """Return the edits of findings that fail or inform, each once, in the order of the findings.
-
-    The budget goes first to what is worth knowing first: findings stand in the order in which to
-    deal with them, and one that only informs goes before one that could gain less.
-    """
+    """Return the edits of findings that fail or inform, each once, in the order of the findings,
+    but one that only informs goes before one that could gain less."""
     found: dict[str, Candidate] = {}
     for finding in _by_bounds(findings):
         edit = finding.edit
@@ -216,8 +212,7 @@ def _with_pairs(
 
 
 WAITS = 2 * FEWEST_ROUNDS + 4
-"""Fewest waits in a trial of one edit: one in each block, and two to build and check each variant.
-"""
+"""Fewest waits in a trial of one edit: one in each block, and two to build each variant."""
 
 SPARE = 0.5
 """Share of the budget that waiting may take: the rest is for the steps behind it. Own choice."""
@@ -232,8 +227,7 @@ _EDITS = 3
 edits of a step are tried. Own choice."""
 
 _MOST_OF_IT = 50.0
-"""Percent of an epoch that waits take, from which on an edit of them alone is tried first. Own
-choice."""
+"""Percent of an epoch in waits, from which an edit of them is tried first alone. Own choice."""
 
 LONGEST_FILL_S = 0.25
 """Longest time to fill a shuffle buffer, about the length of a block's warm-up. Own choice."""
@@ -253,9 +247,8 @@ class Epoch:
 
 
 def epoch_worth_trying(session: Session) -> Epoch | None:
-    """Return the epoch to try; None where less than `FIRST_BATCHES` of it is its start, or its
-    length is not known, or only edits of the steps are to be tried, which long starts would
-    prevent."""
+    """Return the epoch to try; None where its start is less than `FIRST_BATCHES` of it, its length
+    is not known, or only edits of the steps are to be tried, which long starts would prevent."""
     loop, steps = session.diagnosed_loop(), session.steps
     batches, wait_ms = _batches_of_an_epoch(session), start_ms(session)
     if loop is None or steps is None or not batches or not wait_ms or not loop.batch_size:

@@ -41,8 +41,7 @@ one joins: where steps are long, four at once were all left undecided. Own choic
 
 RESERVE = 0.25
 """Share of the budget kept for measuring two confirmed edits together; of a small budget, the time
-of a first look at three variants, up to half of it. With 0.4, an edit of at most 9.5x was never
-tried in a loop of long steps."""
+of a first look at three variants, up to half of it. Own choice."""
 
 MADE_ANEW = 0.1
 """Share of the time left that tracing the step as written once more may take. Own choice."""
@@ -56,8 +55,7 @@ KEPT_FOR_MORE = 0.5
 
 ADDS, NOT_SLOWER = 1.1, 0.95
 """Speed-up on top of others, and lower end of its interval, from which a confirmed edit stays where
-rounds decide nothing. Own choice: on a noisy machine a cache of 1.80x [1.48, 2.19] was dropped, as
-on top of another edit it was 1.17x [0.98, 1.36]."""
+rounds decide nothing. Own choice: a noisy machine showed a cache of 1.80x as 1.17x [0.98, 1.36]."""
 
 FINAL_ROUNDS = 10
 """Number of rounds of all chosen edits against base; fixed beforehand, so that 95 % means 95 %."""
@@ -202,7 +200,7 @@ class Contest:
 
     def _give_way(self) -> bool:
         """End edits that a first look left undecided where one that waits may gain more than they
-        can, and fits then: a 1.2x took 11 rounds, and one of at most 9.5x was never tried."""
+        can, and fits then."""
         best = max(self._waiting, key=lambda one: one.at_most)
         less = [
             one
