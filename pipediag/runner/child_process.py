@@ -28,7 +28,6 @@ from pipediag.runner.child_connection import (
 )
 from pipediag.runner.progress import Notice, OnProgress, awaited_after
 from pipediag.runner.signals import HeldSignals, are_interrupts_blocked, describe_death
-from pipediag.sensors import machine
 from pipediag.session.messages import (
     SETTINGS_FILE,
     Answer,
@@ -201,7 +200,6 @@ class _Watch:
 
     def __post_init__(self) -> None:
         self._started_ns = time.monotonic_ns()
-        self._kills_before = machine.oom_kills()
         limit_s = math.inf if self._timeout_s is None else self._timeout_s
         self._timeout_at = time.monotonic() + limit_s
         longest_s = LONGEST_S if worker_of() is None else LONGEST_IN_JOB_S
@@ -306,7 +304,7 @@ class _Watch:
             return "the time allowed by --timeout was up."
         status = self._process.returncode
         if status < 0:
-            return describe_death(-status, out_of_memory=False)
+            return describe_death(-status)
         return f"the script ended with status {status}."
 
     def result(self) -> ChildResult:
@@ -395,8 +393,7 @@ class _Watch:
         elif outcome == "stopped":
             own = detail = None
         elif status < 0 and outcome != "interrupted":
-            out_of_memory = machine.oom_kills() > self._kills_before
-            outcome, detail = "killed", describe_death(-status, out_of_memory=out_of_memory)
+            outcome, detail = "killed", describe_death(-status)
         lost = self._lost_in_trial is not None and status != 0
         if lost and not ended_from_outside(outcome, own):
             return "stopped", None, f"A trial ended it: {self._lost_in_trial}"

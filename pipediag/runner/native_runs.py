@@ -123,14 +123,10 @@ def versions(
         settings = RunSettings(
             script=script.path, args=script.args, module=script.module, capture_directory=""
         )
+        patched = dataclasses.replace(settings, replaced_files=replaced)
         yield (
             native_run(name, settings, directory, Path(folder, "script.json")),
-            native_run(
-                f"{name}, patched",
-                dataclasses.replace(settings, replaced_files=replaced),
-                directory,
-                Path(folder, "patched.json"),
-            ),
+            native_run(f"{name}, patched", patched, directory, Path(folder, "patched.json")),
         )
 
 

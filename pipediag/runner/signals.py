@@ -14,14 +14,11 @@ from contextlib import contextmanager, suppress
 from pipediag.interrupts import INTERRUPTS, ends_with_parent
 
 
-def describe_death(number: int, *, out_of_memory: bool) -> str:
-    """Return one sentence on a process that signal `number` ended. `out_of_memory`: its control
-    group counted such a kill meanwhile."""
+def describe_death(number: int) -> str:
+    """Return one sentence on a process that signal `number` ended."""
     name = f"signal {number}"
     with suppress(ValueError):
         name = signal.Signals(number).name
-    if number == signal.SIGKILL and out_of_memory:
-        return f"The kernel killed it ({name}) because memory ran out."
     if number == signal.SIGKILL:
         return (
             f"It was killed ({name}), often by the kernel because memory ran out: look for "

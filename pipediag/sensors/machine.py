@@ -94,13 +94,6 @@ def memory_use(root: Path = ROOT) -> tuple[int, int] | None:
     return None
 
 
-def oom_kills(root: Path = ROOT) -> int:
-    """Return how many processes of the own group the kernel has killed for want of memory, if it
-    counts them."""
-    tables = (_table(group / "memory.events") for group in _groups(root))
-    return next((table["oom_kill"] for table in tables if "oom_kill" in table), 0)
-
-
 def _groups(root: Path) -> list[Path]:
     """Return the directories of the process's control group and of those around it, innermost
     first. In a container those outside of it are not there, and its own is the topmost."""

@@ -117,9 +117,3 @@ def test_nothing_is_known_without_control_groups(tmp_path: Path) -> None:
     assert machine.cpu_quota(tmp_path) is None
     assert machine.memory_limit(tmp_path) is None
     assert machine.memory_use(tmp_path) is None
-    assert machine.oom_kills(tmp_path) == 0
-
-
-def test_kills_for_want_of_memory_are_counted(tmp_path: Path) -> None:
-    add_cgroup_v2(tmp_path, "", {"memory.events": "oom 2\noom_kill 3\n"})
-    assert machine.oom_kills(tmp_path) == 3
