@@ -44,11 +44,6 @@ def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "_DRIVER_TRACES", ())
 
 
-def use_library(monkeypatch: pytest.MonkeyPatch, library: SimpleNamespace | None) -> None:
-    monkeypatch.setattr(machine, "_DRIVER_TRACES", ("/",))
-    monkeypatch.setitem(sys.modules, "pynvml", library)
-
-
 def add_pci(root: Path, slot: str, vendor: str, kind: str) -> None:
     for name, text in (("vendor", vendor), ("class", kind), ("device", "0x2335")):
         write(root, f"sys/bus/pci/devices/{slot}/{name}", f"{text}\n")
@@ -62,27 +57,22 @@ def test_the_bus_shows_gpus_without_a_driver(tmp_path: Path) -> None:
     assert installed_gpus(tmp_path) == ["NVIDIA GPU 0x2335 at PCI 0000:01:00.0"]
 
 
-class FakeNvmlError(Exception):
-    pass
-
-
-def fake_library(**overrides: object) -> SimpleNamespace:
-    functions = {
-        "NVMLError": FakeNvmlError,
-        "nvmlInit": lambda: None,
-        "nvmlShutdown": lambda: None,
-        "nvmlDeviceGetCount": lambda: 1,
-        "nvmlDeviceGetHandleByIndex": lambda index: index,
-        "nvmlDeviceGetName": lambda handle: "NVIDIA Example",
-        "nvmlSystemGetDriverVersion": lambda: "550.1",
-        "nvmlDeviceGetUtilizationRates": lambda handle: SimpleNamespace(gpu=37),
-        "nvmlDeviceGetMemoryInfo": lambda handle: SimpleNamespace(used=10, total=80),
-    }
-    return SimpleNamespace(**{**functions, **overrides})
+NVML = SimpleNamespace(
+    NVMLError=OSError,
+    nvmlInit=lambda: None,
+    nvmlShutdown=lambda: None,
+    nvmlDeviceGetCount=lambda: 1,
+    nvmlDeviceGetHandleByIndex=lambda index: index,
+    nvmlDeviceGetName=lambda handle: "NVIDIA Example",
+    nvmlSystemGetDriverVersion=lambda: "550.1",
+    nvmlDeviceGetUtilizationRates=lambda handle: SimpleNamespace(gpu=37),
+    nvmlDeviceGetMemoryInfo=lambda handle: SimpleNamespace(used=10, total=80),
+)
 
 
 def test_reads_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    use_library(monkeypatch, fake_library())
+    monkeypatch.setattr(machine, "_DRIVER_TRACES", ("/",))
+    monkeypatch.setitem(sys.modules, "pynvml", NVML)
     found = Nvml()
     assert found.names() == ["NVIDIA Example"]
     assert found.driver_version() == "550.1"

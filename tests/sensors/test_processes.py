@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pipediag.sensors import host_sampler
 from pipediag.sensors.host_sampler import HostSampler, ProcessReader
-from pipediag.session.timeline import GpuReading, ThreadSeen
+from pipediag.session.timeline import ThreadSeen
 from tests.fake_proc import add_machine, add_process, add_thread, write
 
 PID = 40
@@ -154,22 +153,3 @@ def test_a_process_that_was_never_there() -> None:
     track = sampler.stop()
     assert track.readings == ()
     assert track.missing == "The process ended before the host sampler could read it."
-
-
-def test_gpus_are_asked_in_thorough_readings(
-    busy: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class OneGpu:
-        def readings(self) -> tuple[GpuReading, ...]:
-            return (GpuReading("Example GPU", 50.0, 1, 2),)
-
-        def close(self) -> None: ...
-
-    monkeypatch.setattr(host_sampler, "Nvml", OneGpu)
-    sampler = HostSampler()
-    sampler.start(busy.pid)
-    wait_for_readings(sampler, 2)
-    track = sampler.stop()
-    for reading in track.readings:
-        assert bool(reading.gpus) == (reading.allowed_busy_ns is not None)
-    assert track.readings[0].gpus[0].name == "Example GPU"
