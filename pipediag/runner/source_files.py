@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from importlib.util import decode_source
 from pathlib import Path
@@ -21,7 +21,7 @@ from pipediag.patching.source import NotPatchableError
 from pipediag.patching.workspace import GONE, current_file
 from pipediag.reporters.words.quantities import NO_BREAK
 from pipediag.reporters.words.run import gain
-from pipediag.session.edits import Edit
+from pipediag.session.edits import Change, Edit
 from pipediag.session.findings import Finding, LeftOut, Patch, SourceExcerpt
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Pipeline
@@ -86,12 +86,9 @@ def with_patches(session: Session, began_s: float) -> Session:
     confirmed = [one.edit for one in found if one.edit is not None and one not in named]
     reasons = _left_out_of_combination(session)
     by_name = [
-        LeftOut(
-            edit=one.edit.id,
-            reason=_why_by_name(one) if only_by_name(one) else reasons[one.edit.id],
-        )
+        LeftOut(edit=edit.id, reason=_why_by_name(one) if only_by_name(one) else reasons[edit.id])
         for one in named
-        if one.edit is not None
+        if (edit := one.edit) is not None
     ]
     together = _patch(session, confirmed, began_s) if confirmed else Patch()
     together = together.but(left_out=[*together.left_out, *by_name])
@@ -114,15 +111,15 @@ def confirmed_findings(session: Session) -> list[Finding]:
     """
     dropped, found = _left_out_of_combination(session), _confirmed_alone(session)
     gone = [
-        one.edit.changes
+        _changes(one)
         for one in found
         if one.edit is not None and one.edit.id in dropped and not is_for_you_to_decide(one)
     ]
-    together = [one for one in found if one.edit is not None and one.edit.changes not in gone]
+    together = [one for one in found if _changes(one) not in gone]
     free = [one for one in together if not only_by_name(one)]
     alone = [one for one in found if not only_by_name(one)]
-    if free and _with_changes_of(free[0], free) == free:
-        free = _with_changes_of(alone[0], alone)
+    if free and all(_changes(one) == _changes(free[0]) for one in free):
+        free = [one for one in alone if _changes(one) == _changes(alone[0])]
     if free and not any(map(_is_written, free)):
         free = [*filter(_is_written, alone)][:1] or free
     return [one for one in found if one in free or (one in together and only_by_name(one))]
@@ -143,12 +140,8 @@ def _confirmed_alone(session: Session) -> list[Finding]:
     ]
 
 
-def _with_changes_of(finding: Finding, others: Iterable[Finding]) -> list[Finding]:
-    return [
-        one
-        for one in others
-        if one.edit and finding.edit and one.edit.changes == finding.edit.changes
-    ]
+def _changes(finding: Finding) -> tuple[Change, ...]:
+    return finding.edit.changes if finding.edit is not None else ()
 
 
 def _is_written(finding: Finding) -> bool:
@@ -213,7 +206,7 @@ def left_to_name(session: Session) -> list[Finding]:
     Among them are those left out of the combination, except where it could not be made with them.
     """
     found, dropped = confirmed_findings(session), _left_out_of_combination(session)
-    changes = [one.edit.changes for one in found if one.edit is not None]
+    changes = [_changes(one) for one in found]
     return [
         one
         for one in _confirmed_alone(session)
@@ -221,7 +214,7 @@ def left_to_name(session: Session) -> list[Finding]:
         and (
             only_by_name(one)
             if one in found
-            else one.edit.changes not in changes
+            else _changes(one) not in changes
             and not dropped.get(one.edit.id, REFUSED_TOGETHER).startswith(REFUSED_TOGETHER)
         )
     ]
