@@ -63,24 +63,6 @@ def test_the_later_line_of_a_span_holds_and_spans_are_in_order() -> None:
     assert parse_timeline(map(encode, [*SPANS, later, ended])).spans == [later, ended, *SPANS[1:]]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"",
-        b"5",
-        b'"Span"',
-        b'["Span",1,"fit"]',
-        b'{"is":"Span","id":1}',
-        b'{"is":"SeenLines","start_ns":1,"end_ns":2,"lines":[{"file":"a.py"}]}',
-        b'{"is":"Unwritten","since_ns":1,"until_ns":2}',
-        b"\xff\xfe",
-        b'{"is":"Span","id":1,{"is":"Span"}',
-    ],
-)
-def test_a_line_that_nobody_wrote_is_passed_over(line: bytes) -> None:
-    assert parse_timeline([LINES[0], line, LINES[1]]) == Timeline(SPANS[:2], [], None)
-
-
 @given(st.integers(0, len(b"".join(LINES))))
 def test_a_cut_last_line_is_passed_over(length: int) -> None:
     whole = [len(b"".join(LINES[: n + 1])) - 1 for n in range(len(LINES))]
