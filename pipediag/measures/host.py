@@ -13,7 +13,6 @@ import linecache
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import pairwise
 from statistics import fmean
 
@@ -41,6 +40,10 @@ _DIGITS = 3
 """Decimal places of percents in host.csv: the system counts CPU in milliseconds at best."""
 
 _Counter = Callable[[HostReading], "int | None"]
+
+
+def _cpu_ns(reading: HostReading) -> int:
+    return reading.cpu_ns + reading.children_cpu_ns
 
 
 def thread_pools(track: HostTrack, python_ids: set[int]) -> dict[int, Pool]:
@@ -85,7 +88,7 @@ class _Spans:
     def length_ns(self) -> int:
         return sum(end - start for start, end in self.spans_ns)
 
-    def gain(self, counter: _Counter) -> float | None:
+    def gain(self, counter: _Counter, per: float = 1.0) -> float | None:
         """Return the growth of a counter; None where it was read less than twice."""
         known = [(r.at_ns, value) for r in self.track.readings if (value := counter(r)) is not None]
         if len(known) < 2:
@@ -94,17 +97,7 @@ class _Spans:
         at = np.array([ns - base for ns, _ in known], dtype=float)
         values = np.array([value - first for _, value in known], dtype=float)
         read = np.interp(np.array(self.spans_ns, dtype=float) - base, at, values)
-        return float((read[:, 1] - read[:, 0]).sum())
-
-    def per_s(self, counter: _Counter) -> float | None:
-        """Return its growth per second."""
-        gain = self.gain(counter)
-        return None if gain is None else gain / (self.length_ns / 1e9)
-
-    def cores(self, counter: _Counter) -> float | None:
-        """Return the mean number of CPUs, of a counter of CPU time."""
-        gain = self.gain(counter)
-        return None if gain is None else gain / self.length_ns
+        return float((read[:, 1] - read[:, 0]).sum()) / per
 
     def pools_percent(self, python_ids: set[int], cores_busy: float) -> dict[str, float]:
         """Return CPU percent of one core by pool, adding up to the whole process.
@@ -157,21 +150,22 @@ def measure_host(
     inside = [reading for reading in track.readings if start <= reading.at_ns <= end]
     available = [one.available_bytes for one in inside if one.available_bytes is not None]
     python_ids = {native_id for window in windows for native_id in window.python_threads}
-    cores_busy = spans.cores(lambda r: r.cpu_ns + r.children_cpu_ns) or 0.0
-    all_busy = spans.cores(lambda r: r.allowed_busy_ns)
+    ns, seconds = spans.length_ns, spans.length_ns / 1e9
+    cores_busy = spans.gain(_cpu_ns, ns) or 0.0
+    all_busy = spans.gain(lambda r: r.allowed_busy_ns, ns)
     waited, ticks = spans.gain(lambda r: r.io_wait_ticks), spans.gain(lambda r: r.machine_ticks)
     return Host(
         cpu_percent=100 * cores_busy / cores_allowed,
         cores_busy=cores_busy,
         cores_allowed=cores_allowed,
         cores_of_others=None if all_busy is None else max(0.0, all_busy - cores_busy),
-        cores_idle=spans.cores(lambda r: r.allowed_idle_ns),
+        cores_idle=spans.gain(lambda r: r.allowed_idle_ns, ns),
         threads=spans.pools_percent(python_ids, cores_busy),
         rss_bytes=max(reading.rss_bytes for reading in inside),
         available_bytes=min(available, default=None),
         io_wait_percent=None if waited is None or not ticks else 100 * waited / ticks,
-        read_bytes_per_s=spans.per_s(lambda r: r.read_bytes),
-        asked_bytes_per_s=spans.per_s(lambda r: r.asked_bytes),
+        read_bytes_per_s=spans.gain(lambda r: r.read_bytes, seconds),
+        asked_bytes_per_s=spans.gain(lambda r: r.asked_bytes, seconds),
         hot_python=hot_lines(stacks),
         gpus=_gpus(inside),
     )
@@ -230,17 +224,19 @@ def host_samples(
     waits and GPU utilisation are read more rarely than the rest and are None in between.
     """
     rows = []
-    asked: HostReading | None = track.readings[0] if track.readings else None
+    # The last reading that asked the machine for its disk waits.
+    asked = next(iter(track.readings), None)
     for before, reading in pairwise(track.readings):
+        assert asked is not None
         elapsed = reading.at_ns - before.at_ns
         if elapsed <= 0:
             continue
-        cpu_ns = reading.cpu_ns + reading.children_cpu_ns - before.cpu_ns - before.children_cpu_ns
-        read = None
-        if before.read_bytes is not None and reading.read_bytes is not None:
-            read = round((reading.read_bytes - before.read_bytes) / (elapsed / 1e9), _DIGITS)
         middle = (before.at_ns + reading.at_ns) // 2
         busy = [g.utilisation_percent for g in reading.gpus if g.utilisation_percent is not None]
+        cpu_ns = _cpu_ns(reading) - _cpu_ns(before)
+        ticks = _growth(asked.machine_ticks, reading.machine_ticks)
+        waited = max(0, _growth(asked.io_wait_ticks, reading.io_wait_ticks) or 0)
+        read = _growth(before.read_bytes, reading.read_bytes)
         rows.append(
             HostSample(
                 at_ms=(reading.at_ns - started_ns) / 1e6,
@@ -248,8 +244,8 @@ def host_samples(
                 cpu_percent=round(100 * cpu_ns / elapsed / cores_allowed, _DIGITS),
                 rss_bytes=reading.rss_bytes,
                 available_bytes=reading.available_bytes,
-                io_wait_percent=_io_wait_since(asked, reading),
-                read_bytes_per_s=read,
+                io_wait_percent=round(100 * waited / ticks, _DIGITS) if ticks else None,
+                read_bytes_per_s=None if read is None else round(1e9 * read / elapsed, _DIGITS),
                 gpu_percent=round(fmean(busy), _DIGITS) if busy else None,
             )
         )
@@ -258,13 +254,8 @@ def host_samples(
     return rows
 
 
-def _io_wait_since(asked: HostReading | None, reading: HostReading) -> float | None:
-    """Return disk waits in percent since the last reading that asked the machine for them."""
-    if asked is None or asked.machine_ticks is None or reading.machine_ticks is None:
-        return None
-    ticks = reading.machine_ticks - asked.machine_ticks
-    waited = (reading.io_wait_ticks or 0) - (asked.io_wait_ticks or 0)
-    return round(100 * max(0, waited) / ticks, _DIGITS) if ticks > 0 else None
+def _growth(before: int | None, after: int | None) -> int | None:
+    return None if before is None or after is None else after - before
 
 
 def host_of_loop(
@@ -280,8 +271,8 @@ def host_of_loop(
         return Missing("There is no baseline window in which the host could be measured.")
     stacks = [stacks for stacks in recording.stacks if stacks.loop_id == loop.id]
     own = [recorded for recorded in recording.windows if recorded.loop_id == loop.id]
-    measure = partial(measure_host, track, stacks=stacks, windows=own)
-    found = measure(spans, cores_allowed)
-    if isinstance(found, Missing):
-        found = measure([*spans, *spans_ns(recording, loop, "stacks")], cores_allowed)
+    for more in ([], spans_ns(recording, loop, "stacks")):
+        found = measure_host(track, [*spans, *more], cores_allowed, stacks=stacks, windows=own)
+        if not isinstance(found, Missing):
+            break
     return found

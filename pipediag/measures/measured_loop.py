@@ -41,13 +41,10 @@ from pipediag.trace.summary import TraceSummary, summarise
 from pipediag.vocabulary import SparseOrDense, StepClass
 
 
-def trace_of(
-    recording: Recording, loop: RecordedLoop, *, by_operation: bool = False
-) -> tuple[TraceSummary | None, str | None]:
+def trace_of(recording: Recording, loop: RecordedLoop) -> tuple[TraceSummary | None, str | None]:
     """Return the summary of the loop's last profile, or None and why; a damaged one is no error.
 
     One without a step of the loop holds what came after it: an evaluation, and what it compiled.
-    `by_operation` divides the compute, too.
     """
     directories = [
         window.trace_directory
@@ -57,8 +54,14 @@ def trace_of(
     directory = next(filter(None, reversed(directories)), None)
     if directory is None:
         return None, profile_missing(recording, loop)
+    # A finding may need the time of some operations of the loop's step.
+    named = bool(loop.vocabulary_operations or loop.metric_operations) or any(
+        one.use is not None and (one.use.pass_operations or one.use.copy_operations)
+        for one in recording.variables
+        if one.loop_id in (None, loop.id)
+    )
     try:
-        return _summary(Path(directory), by_operation=by_operation), None
+        return _summary(Path(directory), by_operation=named), None
     except PipediagError as error:
         return None, str(error)
 
@@ -82,21 +85,13 @@ NO_METHOD = (
     f"Input wait could not be measured: tf.data gave no gap times for {FEWEST_STEPS} steps, the "
     "loop does not call `next` in Python, and there is no profile."
 )
-
-
 BESIDE_TENSORFLOW = (
     "PyTorch computes the model's step, which TensorFlow's profiler does not see: only the input "
     "wait is known."
 )
 
-
 Sections = dict[str, Any]
 """The sections of the session that tell of one loop, by their names, as its fields."""
-
-_STALLED = 4.0
-"""Times the median, from which on a profiled step says nothing of the others, unless the baseline
-has such steps. Own choice: several workers wait for seconds while the profiler of one starts or
-stops, and a function is traced once more for the last batch of an epoch, of another size."""
 
 MAY_LACK = ("steps", "breakdown", "perturbation", "ceiling", "pipeline", "host")
 
@@ -113,6 +108,12 @@ def _as_fields(sections: Sections) -> Sections:
     return {**sections, **dict.fromkeys(missing), **reasons}
 
 
+_STALLED = 4.0
+"""Times the median, from which on a profiled step says nothing of the others, unless the baseline
+has such steps. Own choice: several workers wait for seconds while the profiler of one starts or
+stops, and a function is traced once more for the last batch of an epoch, of another size."""
+
+
 def _longest(recording: Recording, loop: RecordedLoop, several: bool) -> float:
     """Return how many times the median a profiled step may take that counts."""
     baseline = step_ms(recording, loop, "baseline")
@@ -126,7 +127,7 @@ def measure_loop(
 ) -> tuple[Sections, list[str]]:
     """Return the sections of the diagnosed loop, with the `host` in its baseline, and sentences on
     what went otherwise than planned."""
-    trace, trace_missing = trace_of(recording, loop, by_operation=names_operations(recording, loop))
+    trace, trace_missing = trace_of(recording, loop)
     split = trace.steps if trace else None
     if split is not None and recording.environment.keras_backend == "torch":
         # The trace may show only that TensorFlow does not compute the step.
@@ -215,6 +216,7 @@ def describe_embeddings(
 
 
 def _describe(variable: RecordedVariable, compute: StepCompute | None) -> Embedding:
+    """Return the row of one table; `compute` is that of the loop which uses it."""
     use, ids = variable.use, variable.ids
     bits = re.search(r"\d+", variable.dtype)  # `float32`, `bfloat16`, `float8_e5m2`
     table = variable.rows * variable.dim * (int(bits[0]) // 8 if bits else 4)
@@ -282,12 +284,3 @@ class StepCompute:
         if not own or unclear >= _NOTICED * times.total_ns:
             return None
         return self.compute_ms * own / times.total_ns
-
-
-def names_operations(recording: Recording, loop: RecordedLoop) -> bool:
-    """Return True if a finding needs the time of some operations of the loop's step."""
-    return bool(loop.vocabulary_operations or loop.metric_operations) or any(
-        one.use is not None and (one.use.pass_operations or one.use.copy_operations)
-        for one in recording.variables
-        if one.loop_id in (None, loop.id)
-    )

@@ -83,9 +83,9 @@ def gaps_at(
 
 def all_gaps(device: DeviceTrace, trace: TraceSummary) -> Iterator[DeviceGap]:
     """Yield every gap of the device in order of time."""
-    for first in range(0, len(device.gaps), _AT_ONCE):
-        places = np.arange(first, min(first + _AT_ONCE, len(device.gaps)))
-        yield from gaps_at(device, trace, places)
+    every = np.arange(len(device.gaps))
+    for first in range(0, len(every), _AT_ONCE):
+        yield from gaps_at(device, trace, every[first : first + _AT_ONCE])
 
 
 def _at(values: Sequence[_Value], places: NDArray[Any]) -> list[_Value | None]:

@@ -56,11 +56,10 @@ def step_ms(recording: Recording, loop: RecordedLoop, kind: WindowKind) -> Float
     return np.array(durations, dtype=float) / 1e6 / loop.batches_per_call
 
 
-def steps_ns(recording: Recording, loop: RecordedLoop, *kinds: WindowKind) -> dict[int, int]:
+def steps_ns(recording: Recording, loop: RecordedLoop, kind: WindowKind) -> dict[int, int]:
     """Return nanoseconds of every recorded interval in those windows, by its begin."""
     return {
         start: duration
-        for kind in kinds
         for block in blocks_of(recording, loop, kind)
         for start, duration in zip(block.starts_ns, block.durations_ns, strict=True)
     }
@@ -118,21 +117,21 @@ def step_rows(recording: Recording, loop: RecordedLoop) -> list[StepRow]:
     for kind, number, block in blocks:
         waited: list[float | None] = [None] * len(block.durations_ns)
         measured, steps = input_waits(block, batches)
-        waited[steps] = [
-            max(0.0, round(float(ms) * batches, _NANOSECOND_DIGITS)) for ms in measured
-        ]
-        for start, duration, wait in zip(block.starts_ns, block.durations_ns, waited, strict=True):
-            rows.append(
-                StepRow(
-                    index=len(rows),
-                    window=kind,
-                    block=number,
-                    start_ms=(start - recording.started_ns) / 1e6,
-                    duration_ms=duration / 1e6,
-                    input_wait_ms=wait,
-                    batches=batches,
-                )
+        waited[steps] = (measured * batches).round(_NANOSECOND_DIGITS).clip(min=0.0).tolist()
+        rows += [
+            StepRow(
+                index=index,
+                window=kind,
+                block=number,
+                start_ms=(start - recording.started_ns) / 1e6,
+                duration_ms=duration / 1e6,
+                input_wait_ms=wait,
+                batches=batches,
             )
+            for index, (start, duration, wait) in enumerate(
+                zip(block.starts_ns, block.durations_ns, waited, strict=True), len(rows)
+            )
+        ]
     return rows
 
 
@@ -209,15 +208,16 @@ def measure_perturbation(recording: Recording, loop: RecordedLoop) -> Perturbati
     baseline = step_ms(recording, loop, "baseline")
     if not len(baseline):
         return None
-    step = float(baseline.mean())
-    profiled = step_ms(recording, loop, "profile")
-    slow = float(profiled.mean()) if len(profiled) else None
-    return Perturbation(
-        baseline_step_ms=step,
-        profiled_step_ms=slow,
-        ratio=slow / step if slow is not None else None,
-        missing=profile_missing(recording, loop) if slow is None else None,
-    )
+    step, profiled = float(baseline.mean()), step_ms(recording, loop, "profile")
+    if not len(profiled):
+        return Perturbation(
+            baseline_step_ms=step,
+            profiled_step_ms=None,
+            ratio=None,
+            missing=profile_missing(recording, loop),
+        )
+    slow = float(profiled.mean())
+    return Perturbation(baseline_step_ms=step, profiled_step_ms=slow, ratio=slow / step)
 
 
 def profile_missing(recording: Recording, loop: RecordedLoop) -> str:
