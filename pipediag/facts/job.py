@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Literal
 
 from pipediag.errors import PipediagError
-from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT
+from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT, bound
 from pipediag.facts.pipeline import chain, last_operation
 from pipediag.session.findings import Verdict
 from pipediag.session.model import Session
@@ -52,8 +52,6 @@ class WorkersStep:
     """Number in an epoch, where the pipeline says so."""
     sharding: Sharding
     """The place at which the worker takes its part of the data."""
-    divided_batch: int | None
-    """The batch that TensorFlow divides among the replicas, where it does."""
 
     @property
     def own_ms(self) -> float:
@@ -108,19 +106,17 @@ class Job:
         if slowest is None:
             return None
         next_ms = max(one.own_ms for one in self.steps if one is not slowest)
-        return slowest.step_ms / (slowest.step_ms - (slowest.own_ms - next_ms))
+        return bound(slowest.step_ms, slowest.own_ms - next_ms)
 
     def longer_classes(self, one: WorkersStep) -> list[tuple[StepClass, float]]:
         """Return the classes that take it longer than others on average, in ms, the most first."""
         others = [other for other in self.steps if other is not one]
-        more = {
-            name: ms - fmean(other.classes_ms[name] for other in others)
+        more = [
+            (name, ms - fmean(other.classes_ms[name] for other in others))
             for name, ms in one.classes_ms.items()
             if name != "collective"
-        }
-        return sorted(
-            ((name, ms) for name, ms in more.items() if ms > 0), key=lambda found: -found[1]
-        )
+        ]
+        return sorted((each for each in more if each[1] > 0), key=lambda each: -each[1])
 
     @property
     def evaluates_alone(self) -> WorkersStep | None:
@@ -161,7 +157,7 @@ def job_of(sessions: Iterable[Session]) -> Job:
     """
     steps: list[WorkersStep] = []
     unmeasured: dict[str, str] = {}
-    known: dict[str, int] = {}
+    sizes: dict[str, int] = {}
     for session in sessions:
         worker, shares = session.environment.worker, session.breakdown
         if worker is None:
@@ -169,11 +165,11 @@ def job_of(sessions: Iterable[Session]) -> Job:
                 f"The session of {session.script.path} is not from a worker: nothing in its "
                 "environment names a job. Show it on its own."
             )
-        if worker.name in known:
+        if worker.name in sizes:
             raise PipediagError(
                 f"Two sessions are from {worker.name}. Name the sessions of one job."
             )
-        known[worker.name] = worker.size
+        sizes[worker.name] = worker.size
         if session.steps is None or shares is None:
             reason = session.breakdown_missing or session.steps_missing
             unmeasured[worker.name] = reason or session.verdict.summary
@@ -188,11 +184,10 @@ def job_of(sessions: Iterable[Session]) -> Job:
                 evaluation_percent=session.run.percent_of("evaluation") if session.run else 0.0,
                 batches=last.cardinality if (last := last_operation(session)) else None,
                 sharding=_sharding(session),
-                divided_batch=_divided_batch(session),
             )
         )
     steps.sort(key=lambda one: (one.worker.rank is None, one.worker.rank or 0, one.worker.name))
-    return Job(max(known.values(), default=0), steps, unmeasured)
+    return Job(max(sizes.values(), default=0), steps, unmeasured)
 
 
 def _sharding(session: Session) -> Sharding:
@@ -201,11 +196,3 @@ def _sharding(session: Session) -> Sharding:
         return "none"
     before = [op for op in chain(session.ops, shard) if op is not shard]
     return "behind the work" if any(op.kind in _MAKES for op in before) else "before the work"
-
-
-def _divided_batch(session: Session) -> int | None:
-    """Return the size of the batch that `experimental_distribute_dataset` divides."""
-    if not any(op.kind == "rebatch" for op in session.ops):
-        return None
-    sizes = [op.parameters.get("batch_size") for op in session.ops if op.kind == "batch"]
-    return next((size for size in sizes if isinstance(size, int)), None)

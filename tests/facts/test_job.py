@@ -158,14 +158,6 @@ def test_workers_that_take_their_parts_in_different_ways_have_none_in_common() -
     assert job_of([with_ops(0, "range", "shard"), with_ops(1, "range")]).sharding is None
 
 
-@pytest.mark.parametrize(("divides", "whole"), [(True, 256), (False, None)])
-def test_a_batch_that_tensorflow_divides_is_known(divides: bool, whole: int | None) -> None:
-    session = with_ops(0, "range", "batch", "rebatch" if divides else "prefetch")
-    session.pipeline.ops[1].parameters["batch_size"] = 256
-    [one] = job_of([session]).steps
-    assert one.divided_batch == whole
-
-
 def test_show_summarises_the_directory_of_a_job(tmp_path: Path) -> None:
     for session in (waits(0), slow(1)):
         directory = tmp_path / session.environment.worker.name

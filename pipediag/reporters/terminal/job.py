@@ -131,14 +131,6 @@ def _about_the_data(job: Job) -> Iterator[str]:
             "own: the data has fewer files than workers, or none. Call `shard` before the work, in "
             "`distribute_datasets_from_function`, or read more files."
         )
-    divided = {one.divided_batch for one in job.steps}
-    whole = divided.pop() if len(divided) == 1 else None
-    if whole is not None and job.exchange_percent >= INPUT_BOUND.value:
-        yield (
-            f"The script's batch of {whole:,} is divided among {job.size} workers. With as many "
-            "examples for each worker, a step has more work and the same exchange; the learning "
-            "rate then has to fit a larger batch."
-        )
 
 
 def _table(job: Job) -> Table:
