@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from pipediag.measures.pipeline import source_line
 from pipediag.session.ledger import (
@@ -167,12 +167,7 @@ def spent_on(segments: Sequence[Spent], loops: Iterable[RecordedLoop]) -> list[S
 
 def _last_before(trained: Iterable[Spent | None]) -> list[Spent | None]:
     """Return for each stretch the last one that trains before it."""
-    found: list[Spent | None] = []
-    last = None
-    for one in trained:
-        found.append(last)
-        last = one or last
-    return found
+    return [*accumulate([None, *trained], lambda last, one: one or last)][:-1]
 
 
 def _as_a_call(segment: Spent) -> Spent:
@@ -201,8 +196,7 @@ def _as_a_step(segment: Spent, loops: dict[str, RecordedLoop]) -> Spent:
 
 
 def _trains(span: Span | None, loops: dict[str, RecordedLoop]) -> bool:
-    loop = loops.get(span.name) if span is not None else None
-    return span is not None and (loop is None or loop.role == "training")
+    return span is not None and (span.name not in loops or loops[span.name].role == "training")
 
 
 def _place(

@@ -104,43 +104,35 @@ def outweigh_the_steps(session: Session) -> bool:
     waiting, steps = first_batch_percent(session), steps_beside_percent(session)
     if steps is None or waiting < INPUT_BOUND.value:
         return False
-    if session.breakdown is None:
+    if (shares := session.breakdown) is None:
         return waiting > steps
-    shares = session.breakdown
-    largest = max(
-        shares["input_wait"].percent,
-        shares["unattributed"].percent,
-        *group_percents(shares).values(),
-    )
+    beside = (shares[name].percent for name in ("input_wait", "unattributed"))
+    largest = max(*beside, *group_percents(shares).values())
     return waiting > steps * largest / 100.0
 
 
 def decide_steps(session: Session) -> Verdict:
     """Return the verdict on the steps alone, whatever the run spends between and around them."""
-    steps = session.steps
+    steps, few = session.steps, None
     if session.diagnosed_loop() is None:
-        return _verdict(session, "inconclusive", "unknown", no_loop_sentence(session), [])
-    if steps is None:
+        few = no_loop_sentence(session)
+    elif steps is None:
         few = f"No verdict: {session.steps_missing or NOT_MEASURED}"
-        return _verdict(session, "inconclusive", "unknown", few, [])
-    if steps.count < FEWEST_STEPS:
+    elif steps.count < FEWEST_STEPS:
         few = (
             f"Only {steps.count} steps were seen after the warm-up; a verdict needs "
             f"{FEWEST_STEPS}. Let the script train longer."
         )
+    if few is not None:
         return _verdict(session, "inconclusive", "unknown", few, [])
     if session.breakdown is None:
         why = f"No verdict: {session.breakdown_missing or NOT_MEASURED}"
         return _inconclusive(session, why, [])
-    verdict = _decide_measured(session, session.breakdown)
-    filled = cache_words(session)
+    verdict, filled = _decide_measured(session, session.breakdown), cache_words(session)
     if filled is None:
         return verdict
-    text = (
-        f"{verdict.summary} This was measured in the epoch that fills {filled}; later epochs read "
-        "it."
-    )
-    return verdict.but(summary=text)
+    then = f"This was measured in the epoch that fills {filled}; later epochs read it."
+    return verdict.but(summary=f"{verdict.summary} {then}")
 
 
 def _decide_measured(session: Session, breakdown: Mapping[StepClass, Share]) -> Verdict:
@@ -155,12 +147,12 @@ def _decide_measured(session: Session, breakdown: Mapping[StepClass, Share]) -> 
         return _inconclusive(session, summary, straddled)
     most = max(group_percents(breakdown).values())
     outdone = bool(straddled) and most - share.percent >= BALANCED_POINTS
-    if share.percent >= INPUT_BOUND.value and not outdone:
-        culprit = input_culprit(session)
-        summary = input_sentence(share, culprit, most_of_free_input(session))
-        why = doubts(session, "input", straddled)
-        return _verdict(session, "input", "high", summary, why, culprit)
-    return _decide_consumer(session, breakdown, straddled)
+    if share.percent < INPUT_BOUND.value or outdone:
+        return _decide_consumer(session, breakdown, straddled)
+    culprit = input_culprit(session)
+    summary = input_sentence(share, culprit, most_of_free_input(session))
+    why = doubts(session, "input", straddled)
+    return _verdict(session, "input", "high", summary, why, culprit)
 
 
 NO_END_SEEN = (
@@ -193,10 +185,14 @@ def _decide_consumer(
     groups = group_percents(breakdown)
     (first, most), (second, next_most) = list(groups.items())[:2]
     wait, unknown = breakdown["input_wait"], breakdown["unattributed"].percent
+    moderate, also = wait.percent >= INPUT_WAIT.value, ""
     if unknown > most:
-        return _unattributed(session, wait, unknown, straddled)
-    moderate = wait.percent >= INPUT_WAIT.value
-    also = ""
+        summary = (
+            f"Not {'mainly ' if moderate else ''}input-bound (input wait {wait.percent:.0f} % of "
+            f"the step), but it is not known what limits the rest: {unknown:.0f} % of the step "
+            "could not be attributed."
+        )
+        return _inconclusive(session, summary, straddled)
     if moderate:
         also = f" Moderately input-bound as well: input wait is {wait.percent:.0f} % of the step."
     if most - next_most < BALANCED_POINTS:
@@ -269,15 +265,6 @@ def _verdict(
         line=culprit.line if culprit else None,
         op_id=culprit.op_id if culprit else None,
     )
-
-
-def _unattributed(session: Session, wait: Share, unknown: float, straddled: list[float]) -> Verdict:
-    fine = "Not input-bound" if wait.percent < INPUT_WAIT.value else "Not mainly input-bound"
-    summary = (
-        f"{fine} (input wait {wait.percent:.0f} % of the step), but it is not known what limits "
-        f"the rest: {unknown:.0f} % of the step could not be attributed."
-    )
-    return _inconclusive(session, summary, straddled)
 
 
 def _inconclusive(session: Session, summary: str, straddled: Sequence[float]) -> Verdict:

@@ -134,13 +134,6 @@ _SPENT: dict[RunPartName, str] = {
     "between_loops": "is spent between training loops",
     "after_training": "is spent after training",
 }
-
-
-_NAMED_PERCENT = 5.0
-"""Classes of the step that take less are not named. Own choice."""
-
-_AS_IF_INPUT_BOUND = 100.0 / (100.0 - INPUT_BOUND.value)
-
 _OF_STEPS: dict[Bottleneck, str] = {
     "balanced": "No single part limits its steps.",
     "inconclusive": "It is not clear what limits its steps.",
@@ -182,6 +175,11 @@ def _if_free(at_most: float | None) -> str:
     return f" If input were free, training would be at most {at_most:.3g}x as fast."
 
 
+_NAMED_PERCENT = 5.0
+"""Classes of the step that take less are not named. Own choice."""
+_AS_IF_INPUT_BOUND = 100.0 / (100.0 - INPUT_BOUND.value)
+
+
 def other_sentence(
     group: Group, percent: float, breakdown: Mapping[StepClass, Share], at_most: float | None
 ) -> str:
@@ -190,13 +188,10 @@ def other_sentence(
     named = [
         f"{in_sentence(STEP_CLASS[name])} {breakdown[name].percent:.0f} %"
         for name in GROUPS[group]
-        if breakdown[name].percent >= _NAMED_PERCENT
+        if group != "compute" and breakdown[name].percent >= _NAMED_PERCENT
     ]
-    if group == "compute":
-        text = f"{percent:.0f} % of each step is device compute"
-    else:
-        text = f"{percent:.0f} % of each step is {group}"
-        text += f" ({', '.join(named)})" if named else ""
+    text = f"{percent:.0f} % of each step is {'device compute' if group == 'compute' else group}"
+    text += f" ({', '.join(named)})" if named else ""
     return f"{text}.{_if_free(at_most) if (at_most or 0.0) >= _AS_IF_INPUT_BOUND else ''}"
 
 
@@ -236,12 +231,6 @@ NO_TENSORFLOW = (
     "use, or `pip install 'pipediag[tensorflow]'`, and run this again."
 )
 
-_SERVERS = (
-    "The steps of a job with parameter servers are not seen. Its coordinator hands them to "
-    "workers, which run them outside of any script. Train on one machine without the strategy to "
-    "find out what limits a step."
-)
-
 BUSY_CPU_S = 1.0
 """Processes that took less together trained nothing: importing TensorFlow alone takes longer."""
 
@@ -260,18 +249,15 @@ _ROLES: dict[LoopRole, str] = {
 
 def no_loop_sentence(session: Session) -> str:
     """Return what was seen instead of a training loop, and what pipediag needs."""
-    version, worker = session.environment.tensorflow, session.environment.worker
+    version = session.environment.tensorflow
     if version is not None and is_too_old(version):
         return f"{too_old_sentence(version)} The script ran without being measured."
-    if worker is not None and worker.servers and not cut_short(session.script):
-        return _SERVERS
-    others = _others_sentence(session.other_processes)
+    others, ended = _others_sentence(session.other_processes), ""
     where = " in the script's own process" if others else ""
     what = _seen(session) or _tensorflow_sentence(session)
-    early = cut_short(session.script)
-    how = session.script.detail or ending(session.script)
-    how = how if how.endswith((".", "!", "?")) else f"{how}."
-    ended = f" The script ended early: {how}" if early else ""
+    if cut_short(session.script):
+        how = session.script.detail or ending(session.script)
+        ended = f" The script ended early: {how}{'' if how.endswith(('.', '!', '?')) else '.'}"
     return f"No training loop was seen{where}.{ended} {what} {others or NEEDS}"
 
 
