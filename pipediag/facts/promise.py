@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from pipediag.estimates import with_interval
-from pipediag.facts.run import SHORTEST_EPOCH_S, longest_pause_s, pauses_of_run
+from pipediag.facts.run import SHORTEST_EPOCH_S, longest_pause_s, pauses_of_run, seen_pauses_s
 from pipediag.facts.run_gain import LOWEST_SPEEDUP, SHORTEST_S, epochs_of_gain
 from pipediag.session.edits import Change, ExtractStep, saves_pauses, timed_call
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import PAUSE, PAUSES, Run, RunGain
+from pipediag.session.ledger import Run, RunGain
 from pipediag.session.model import Session
 from pipediag.session.trials import Combined
 from pipediag.vocabulary import RunPartName
@@ -43,10 +43,14 @@ def promised(session: Session) -> RunGain | None:
         if one.trial.basis == "pauses" and one.for_run is not None and faster > 1.0:
             pauses = one.for_run
             continue
-        place = of_loop if _is_of_the_loop(one) else (one.part, one.file, one.line)
+        # The gain of any other change has nothing in common with that of the loop's.
+        own = one.part == "evaluation" or timed_call(one.edit) is not None
+        place = (one.part, one.file, one.line) if own else of_loop
         if place in gains and one.part != "evaluation":
             return None
-        gains[place] = _greater(gains.get(place), one.for_run)
+        # Of two gains of one evaluation the greater: that they add up was not measured.
+        both = [gain for gain in (gains.get(place), one.for_run) if gain is not None]
+        gains[place] = max(both, key=lambda gain: gain.speedup, default=None)
         if place is of_loop or _is_timed_in_steps(one):
             faster *= one.trial.speedup or 1.0
     found = [gain for gain in gains.values() if gain is not None]
@@ -83,20 +87,9 @@ def _written(session: Session) -> dict[str, Finding]:
     return found
 
 
-def _greater(known: RunGain | None, gain: RunGain | None) -> RunGain | None:
-    """Return the greater of two gains of one evaluation: that they add up was not measured."""
-    both = [one for one in (known, gain) if one is not None]
-    return max(both, key=lambda one: one.speedup, default=None)
-
-
 def _is_timed_in_steps(finding: Finding) -> bool:
     timed = timed_call(finding.edit)
     return isinstance(timed, ExtractStep) or (timed is not None and finding.part == "steps")
-
-
-def _is_of_the_loop(finding: Finding) -> bool:
-    """Return False for a change whose gain has nothing in common with that of the loop's others."""
-    return finding.part != "evaluation" and timed_call(finding.edit) is None
 
 
 def _with_waits_of_faster_steps(whole: RunGain, parts: Sequence[RunGain]) -> RunGain:
@@ -135,8 +128,7 @@ def _with_unsure_pauses(session: Session, gain: RunGain, faster: float) -> RunGa
     steps.
     """
     run, pauses = session.run, pauses_of_run(session)
-    rows = run.parts if run is not None else ()
-    seen_s = sum(row.seconds for row in rows if row.what in (PAUSE, PAUSES))
+    seen_s = seen_pauses_s(run) if run is not None else 0.0
     if gain.ci95 is None or not (seen_s or pauses):
         return gain
     before_s = after_s = 0.0

@@ -58,6 +58,8 @@ WHERE_PERCENT = INPUT_BOUND.value
 """Percent of the run from which on a part other than the steps can be its verdict: own choice,
 equal to XProf's limit for the input wait of a step."""
 
+_PAUSED = (PAUSE, PAUSES)
+
 _SCOPES: dict[RunScope, str] = {
     "run": "the run",
     "epoch": "an epoch",
@@ -76,7 +78,7 @@ class Where:
 
 def rows_to_have_back(run: Run, part: RunPartName) -> list[RunPart]:
     """Return a part's rows that a change may shorten: without the exit and pauses."""
-    left_out = (EXITING, PAUSE, PAUSES)
+    left_out = (EXITING, *_PAUSED)
     return [row for row in run.parts if row.part == part and row.what not in left_out]
 
 
@@ -158,8 +160,8 @@ def is_step_function(loop: Loop, row: RunPart) -> bool:
     """Return True if the row is of tracing a function that makes the loop's steps."""
     traced = f"{row.file}:{row.line} {row.what}"
     # In the recording, a function that another one makes is named `make.<locals>.step`.
-    names = (one.partition(" ")[0::2] for one in loop.step_functions)
-    return traced in {f"{at} {name.rpartition('<locals>.')[2]}" for at, name in names}
+    names = (one.partition(" ") for one in loop.step_functions)
+    return traced in {f"{at} {name.rpartition('<locals>.')[2]}" for at, _, name in names}
 
 
 def faster_loop(session: Session, loop: Loop, timed: Prediction, left: float) -> float:
@@ -175,8 +177,12 @@ def faster_loop(session: Session, loop: Loop, timed: Prediction, left: float) ->
         step_ms = loop.evaluation.step_ms
     elif loop.steps > 1:
         step_ms = 1e3 * loop.elapsed_s / (loop.steps - 1)
-    saved_ms = min(called_ms, step_ms) * (1.0 - left)
-    return step_ms / max(step_ms - saved_ms, 1e-3)
+    return _faster(step_ms, called_ms, left)
+
+
+def _faster(whole: float, part: float, left: float, shortest: float = 1e-3) -> float:
+    """Return the speed-up of the whole if the share `left` remains of a part of its time."""
+    return whole / max(whole - min(part, whole) * (1.0 - left), shortest)
 
 
 def faster_steps(session: Session, called_ms: float, left: float) -> float:
@@ -186,8 +192,7 @@ def faster_steps(session: Session, called_ms: float, left: float) -> float:
     if steps is None:
         return 1.0
     shortest_ms = max(1e-3, alone.step_ms if alone is not None else 0.0)
-    saved_ms = min(called_ms, steps.mean_ms) * (1.0 - left)
-    return steps.mean_ms / max(steps.mean_ms - saved_ms, shortest_ms)
+    return _faster(steps.mean_ms, called_ms, left, shortest_ms)
 
 
 def predicted_in_steps(session: Session) -> dict[tuple[str | None, int | None], Prediction]:
@@ -207,15 +212,13 @@ def faster_ends(run: Run, timed: Prediction, left: float) -> float:
         return 1.0
     seen = max(1, int(run.epochs_seen or 1))
     epochs = (run.epochs or seen) if run.scope == "run" else 1
-    called_s = timed.calls / seen * epochs * fmean(timed.own_ms) / 1e3
-    saved_s = min(called_s, whole_s) * (1.0 - left)
-    return whole_s / max(whole_s - saved_s, 1e-3)
+    return _faster(whole_s, timed.calls / seen * epochs * fmean(timed.own_ms) / 1e3, left)
 
 
 def first_waits(session: Session) -> list[RunPart]:
     """Return the diagnosed loop's rows of waiting for an epoch's first batch."""
     rows = rows_of_loop(session, "epoch_start")
-    return [row for row in rows if row.what not in (MAKING, PAUSE, PAUSES)]
+    return [row for row in rows if row.what not in (MAKING, *_PAUSED)]
 
 
 def whole_in_words(run: Run) -> str:
@@ -329,8 +332,7 @@ def comes_again(session: Session) -> Operation | None:
 
 
 def _seconds(session: Session, part: RunPartName) -> float:
-    rows = rows_of_loop(session, part)
-    return sum(row.seconds for row in rows if row.what not in (PAUSE, PAUSES))
+    return sum(row.seconds for row in rows_of_loop(session, part) if row.what not in _PAUSED)
 
 
 _FIRST_S, _LONGEST_S = 0.01, 60.0
@@ -388,12 +390,15 @@ def pauses_of_run(session: Session) -> Pauses | None:
     epochs = round(run.epochs or 0)
     if epochs < 2 or not pipeline.autotune_enabled or not _frees_one_each_epoch(session, loop, run):
         return None
-    parts = [*rows_of_loop(session, "steps"), *rows_of_loop(session, "epoch_start")]
-    life_s = sum(row.seconds for row in parts if row.what not in (PAUSE, PAUSES)) / epochs
+    life_s = (_seconds(session, "steps") + _seconds(session, "epoch_start")) / epochs
     if life_s < SHORTEST_EPOCH_S:
         return None
-    seen_s = sum(row.seconds for row in run.parts if row.what in (PAUSE, PAUSES))
-    return Pauses(epochs, life_s, longest_pause_s(life_s), run.whole_s - seen_s)
+    return Pauses(epochs, life_s, longest_pause_s(life_s), run.whole_s - seen_pauses_s(run))
+
+
+def seen_pauses_s(run: Run) -> float:
+    """Return the seconds of the run that it paused as iterators were freed."""
+    return sum(row.seconds for row in run.parts if row.what in _PAUSED)
 
 
 def longest_pause_s(life_s: float) -> Interval:

@@ -395,18 +395,18 @@ def _becoming(run: Run, after_s: float, basis: Literal["measured", "at most"]) -
 
 def _shortened(session: Session, run: Run, finding: Finding) -> Taken:
     """Return the rows of the finding's part at its place, or all of them where none is there."""
-    caches = _fills_the_loops_cache(finding)
+    caches, edit = _cache_of(finding) is not None, finding.edit
     if finding.part == "steps":
         return _epochs(session, run, finding) if caches else _steps(session, run)
     rows = [row for row in run.parts if row.part == finding.part]
-    changes = finding.edit.changes if finding.edit is not None else ()
+    changes = edit.changes if edit is not None else ()
     if finding.part == "epoch_end" and any(isinstance(one, CompileCall) for one in changes):
         return _taken(run, rows)
-    loop_id = finding.edit.loop_id if finding.edit is not None else None
+    loop_id = edit.loop_id if edit is not None else None
     loop = next((one for one in session.loops if one.id == loop_id), finding)
     own = [row for row in rows if (row.file, row.line) == (loop.file, loop.line)]
     shortened = _taken(run, own or rows)
-    if loop_id is not None and finding.edit is not None and fills_a_cache(finding.edit):
+    if loop_id is not None and edit is not None and fills_a_cache(edit):
         # An evaluation that fills its own cache takes what it took.
         times = max((row.count or 0 for row in own), default=0)
         known = run.scope == "run" and not {BETWEEN_ROUNDS, FURTHER_ROUNDS} & {*run.not_seen}
@@ -448,19 +448,19 @@ def epochs_of_gain(session: Session, run: Run, finding: Finding | None = None) -
     passes = passes_of_an_epoch(session, own_steps)
     if passes is None and keras is None and passes_over_data(session) == inf:
         return None
-    return max(1.0, epochs * (passes or _repeated(session, edit, own_steps)))
+    if passes is None:
+        # As often as the repeats behind the edit's cache say.
+        changes = edit.changes if edit is not None else ()
+        ops = (session.operation(one.after) for one in changes if adds_cache(one))
+        by_repeats = (passes_by_repeats(session, op, own_steps) for op in ops if op is not None)
+        passes = max(by_repeats, default=1.0)
+    return max(1.0, epochs * passes)
 
 
-def _repeated(session: Session, edit: Edit | None, own_steps: float | None) -> float:
-    """Return how often an epoch reads what the edit's cache holds, as far as repeats say so."""
-    places = (one.after for one in (edit.changes if edit is not None else ()) if adds_cache(one))
-    ops = [op for op in map(session.operation, places) if op is not None]
-    return max((passes_by_repeats(session, op, own_steps) for op in ops), default=1.0)
-
-
-def _fills_the_loops_cache(finding: Finding | None) -> bool:
+def _cache_of(finding: Finding | None) -> Edit | None:
+    """Return the edit that adds a cache which the loop's first epoch fills, if it is one."""
     edit = finding.edit if finding is not None else None
-    return edit is not None and edit.loop_id is None and fills_a_cache(edit)
+    return edit if edit is not None and edit.loop_id is None and fills_a_cache(edit) else None
 
 
 def fills_a_cache(edit: Edit) -> bool:
@@ -487,10 +487,10 @@ def _epochs(session: Session, run: Run, finding: Finding | None) -> Taken:
     time = time_of_epochs(session)
     later_s = time.first_batches_s if time is not None else 0.0
     later = waits.share(later_s / waits.seconds if later_s else 0.0)
-    if not _fills_the_loops_cache(finding):
+    if (cache := _cache_of(finding)) is None:
         return steps + later
     making = (row for row in rows_of_loop(session, "epoch_start") if row.what == MAKING)
     filling = steps + _taken(run, making)
-    if finding is not None and finding.edit is not None and finding.edit.each_round:
+    if cache.each_round:
         return _after_the_first(session, filling + later, run, finding)
     return _after_the_first(session, filling, run, finding) + later
