@@ -154,10 +154,6 @@ def test_where_all_workers_take_their_parts_of_the_data(
     assert job_of([with_ops(rank, *kinds) for rank in range(2)]).sharding == sharding
 
 
-def test_workers_that_take_their_parts_in_different_ways_have_none_in_common() -> None:
-    assert job_of([with_ops(0, "range", "shard"), with_ops(1, "range")]).sharding is None
-
-
 def test_show_summarises_the_directory_of_a_job(tmp_path: Path) -> None:
     for session in (waits(0), slow(1)):
         directory = tmp_path / session.environment.worker.name

@@ -31,7 +31,6 @@ from tests.measures.traces import (
     SOURCE,
     make_host_window,
     make_reading,
-    make_stacks_window,
     make_track,
 )
 from tests.recordings import make_block, make_recording, make_window
@@ -40,7 +39,7 @@ WINDOW = (500 * MS, 1500 * MS)
 
 
 def measured(track: HostTrack, window_ns: tuple[int, int] = WINDOW) -> Host:
-    host = measure_host(track, [window_ns], 2.0, windows=[make_stacks_window(1500, 1700, 10)])
+    host = measure_host(track, [window_ns], 2.0, windows=[make_host_window("stacks", 1500, 1700)])
     assert isinstance(host, Host)
     return host
 
@@ -110,7 +109,7 @@ def test_a_hot_line_has_the_code_of_its_whole_call(
     assert found.code == code
 
 
-WINDOWS = [make_host_window("baseline", 200, 400), make_stacks_window(400, 500, 10)]
+WINDOWS = [make_host_window("baseline", 200, 400), make_host_window("stacks", 400, 500)]
 
 
 def test_one_row_for_each_span_between_readings() -> None:

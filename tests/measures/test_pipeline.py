@@ -18,7 +18,6 @@ from pipediag.measures.pipeline import (
 from pipediag.measures.pipeline_iterators import (
     RanIterator,
     join,
-    may_be,
     node_rates,
     ran_iterators,
 )
@@ -197,9 +196,12 @@ def test_what_each_replica_has_of_its_own_is_left_out() -> None:
     ]
 
 
-def measured(
-    *calls: RecordedPythonCalls, batches: int = 1, known: bool = True
-) -> dict[str, Operation]:
+def test_calls_belong_to_the_innermost_operation_that_makes_them() -> None:
+    calls = [
+        RecordedPythonCalls("a", 20, 40 * MS, 10 * MS),
+        RecordedPythonCalls("b", 320, 160 * MS, 8 * MS),
+        RecordedPythonCalls("of another pipeline", 1, MS, MS),
+    ]
     outer = make_recorded_function(python_tokens=["a", "b"])
     inner = make_recorded_function(python_tokens=["b"])
     recording = make_recording(
@@ -208,25 +210,10 @@ def measured(
             make_recorded_operation("op2", "map", function=inner, inside_function_of="op1"),
             make_recorded_operation("op3", "batch"),
         ],
-        windows=[
-            make_window(
-                "baseline", make_block(10, 5.0), python_calls=list(calls) if known else None
-            )
-        ],
+        windows=[make_window("baseline", make_block(10, 5.0), python_calls=calls)],
     )
     ops = [make_operation(op_id, "map") for op_id in ("op1", "op2", "op3")]
-    loop = make_recorded_loop(batches_per_call=batches)
-    return {op.id: op for op in with_python_calls(ops, recording, loop)}
-
-
-def test_calls_belong_to_the_innermost_operation_that_makes_them() -> None:
-    ops = measured(
-        RecordedPythonCalls("a", 20, 40 * MS, 10 * MS),
-        RecordedPythonCalls("b", 320, 160 * MS, 8 * MS),
-        RecordedPythonCalls("of another pipeline", 1, MS, MS),
-    )
-
-    outer, inner, batch = ops["op1"], ops["op2"], ops["op3"]
+    outer, inner, batch = with_python_calls(ops, recording, make_recorded_loop())
     assert outer.python_calls_per_step == 2.0
     assert (outer.python_wall_ms_per_step, outer.python_cpu_ms_per_step) == (4.0, 1.0)
     assert inner.python_calls_per_step == 32.0
@@ -259,17 +246,6 @@ def test_two_branches_of_one_path_keep_their_own_numbers() -> None:
 def test_another_pipeline_of_the_profile_is_left_out() -> None:
     trace = make_trace(make_activity("Root::Map", "validation"))
     assert ran_iterators([], trace, {"training"}, {"validation"}) == []
-
-
-def test_inside_the_function_of_a_flat_map_the_profile_counts() -> None:
-    nodes = [
-        make_node(1, "FlatMap", [2], num_elements=160, processing_time_ns=10_000_000),
-        make_node(2, "Map", [], num_elements=3, processing_time_ns=1_000_000),
-    ]
-    trace = make_trace(make_activity("FlatMap::Map", "m", calls=160, self_ns=80_000_000))
-    outer, inner = ran_iterators(node_rates([make_snapshot(10, nodes=nodes)]), trace, {"m"}, set())
-    assert (outer.elements, outer.self_ms_per_step) == (16.0, 1.0)
-    assert (inner.elements, inner.self_ms_per_step) == (16.0, 8.0)
 
 
 def of_a_generator(elements: int) -> list[RanIterator]:
@@ -306,20 +282,6 @@ def test_what_a_source_is_made_of_belongs_to_it() -> None:
     joined = join(plan, [flat, files])
     assert joined.of_operation["op1"] == [flat, files]
     assert joined.inserted == []
-
-
-@pytest.mark.parametrize(
-    ("operation", "iterator", "fits"),
-    [
-        ("map", "ParallelMap", True),
-        ("map", "FlatMap", False),
-        ("from_tensor_slices", "TensorSlice", True),
-        ("cache", "MemoryCache", True),
-        ("batch", "PaddedBatch", False),
-    ],
-)
-def test_which_iterator_runs_an_operation(operation: str, iterator: str, fits: bool) -> None:
-    assert may_be(operation, iterator) is fits
 
 
 def test_a_call_that_takes_no_name_is_tied_by_its_kind_where_names_are_seen() -> None:

@@ -272,9 +272,7 @@ def test_of_a_script_that_failed_before_its_steps_that_is_said_first(outcome: An
     if outcome == "timed-out":
         assert verdict.where == "before_training"
         return
-    assert verdict.summary == (
-        "The script ended before enough steps were seen: ValueError: no rows (its own status: 1)."
-    )
+    assert "ValueError: no rows" in verdict.summary
     assert verdict.reasons[0] == "No verdict: Only 0 steps were seen."
     assert (verdict.where, verdict.bottleneck) == (None, "inconclusive")
 
@@ -342,38 +340,23 @@ def test_a_generator_is_named_by_the_line_that_runs_and_else_by_its_call() -> No
     generator = make_operation("g", "from_generator", file="train.py", line=27)
     assert named(generator) == Culprit("the generator of `from_generator`", "rows.py", 6, "g")
     assert named(generator, host=None) == Culprit("`from_generator`", "train.py", 27, "g")
-    seldom = HotLine(file="rows.py", line=6, function="rows", percent=7.0, thread="source")
-    few = make_host(hot_python=[seldom])
+    few = make_host(hot_python=[HOT.hot_python[0].but(percent=7.0)])
     assert named(generator, host=few) == Culprit("`from_generator`", "train.py", 27, "g")
 
 
 def test_python_of_which_no_line_leads_is_named_by_its_function() -> None:
-    def host(*percents: float) -> Host:
-        return make_host(
-            hot_python=[
-                HotLine(
-                    file="rows.py",
-                    line=6 + at,
-                    function="rows",
-                    function_line=3,
-                    percent=percent,
-                    thread="source",
-                )
-                for at, percent in enumerate(percents)
-            ]
-        )
-
     generator = make_operation("g", "from_generator", file="train.py", line=27)
     for percents, line in (((60.0, 30.0), 6), ((30.0, 28.0, 25.0), 3)):
-        culprit = named(generator, host(*percents))
+        hot = [
+            HOT.hot_python[0].but(line=6 + at, function_line=3, percent=percent)
+            for at, percent in enumerate(percents)
+        ]
+        culprit = named(generator, make_host(hot_python=hot))
         assert (culprit.file, culprit.line) == ("rows.py", line)
 
 
-@pytest.mark.parametrize(
-    "adapter", ["PyDatasetAdapter", "GeneratorDataAdapter", "KerasSequenceAdapter"]
-)
-def test_data_that_python_makes_for_keras_is_named_by_its_class(adapter: str) -> None:
-    data = {"data_adapter": adapter, "source_file": "data.py", "source_line": 3}
+def test_data_that_python_makes_for_keras_is_named_by_its_class() -> None:
+    data = {"data_adapter": "PyDatasetAdapter", "source_file": "data.py", "source_line": 3}
     op = make_operation("g", "from_generator")
     assert named(op, loop=fitted(**data, source="Rows")) == Culprit("`Rows`", "rows.py", 6, "g")
     unseen = named(op, host=None, loop=fitted(**data, source="Rows"))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pipediag.session.recording import RecordedBlock, RecordedWindow
+from pipediag.session.recording import RecordedWindow
 from pipediag.session.timeline import HostReading, HostTrack, ThreadSeen
 from pipediag.trace.classes import STEP_CLASSES
 from pipediag.trace.pipeline import IteratorActivity
@@ -90,12 +90,6 @@ def make_track(count: int = 21, **overrides: Any) -> HostTrack:
     return replace(track, **overrides)
 
 
-def make_host_window(kind: Any, start_ms: int, end_ms: int, steps: int = 0) -> RecordedWindow:
-    block = RecordedBlock(durations_ns=[1] * steps)
-    return RecordedWindow(kind, "loop", start_ms * MS, end_ms * MS, blocks=[block])
-
-
-def make_stacks_window(start_ms: int, end_ms: int, steps: int) -> RecordedWindow:
-    window = make_host_window("stacks", start_ms, end_ms, steps)
-    window.python_threads = [PID, SOURCE]
-    return window
+def make_host_window(kind: Any, start_ms: int, end_ms: int) -> RecordedWindow:
+    threads = [PID, SOURCE] if kind == "stacks" else []
+    return RecordedWindow(kind, "loop", start_ms * MS, end_ms * MS, python_threads=threads)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from pipediag.measures.pipeline import source_line
 from pipediag.session.ledger import (
@@ -167,7 +167,10 @@ def spent_on(segments: Sequence[Spent], loops: Iterable[RecordedLoop]) -> list[S
 
 def _last_before(trained: Iterable[Spent | None]) -> list[Spent | None]:
     """Return for each stretch the last one that trains before it."""
-    return [*accumulate([None, *trained], lambda last, one: one or last)][:-1]
+    found: list[Spent | None] = [None]
+    for one in trained:
+        found.append(one or found[-1])
+    return found[:-1]
 
 
 def _as_a_call(segment: Spent) -> Spent:

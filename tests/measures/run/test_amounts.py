@@ -17,7 +17,7 @@ from pipediag.measures.run.amounts import (
 )
 from pipediag.measures.run.places import Place, Spent
 from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
-from pipediag.session.recording import RecordedEnvironment, RecordedWindow
+from pipediag.session.recording import RecordedWindow
 from pipediag.session.timeline import Span, Timeline
 from pipediag.vocabulary import SpanKind
 from tests.measures.run.runs import Written, ledger, own_loop, recording_of
@@ -85,33 +85,6 @@ def test_a_first_wait_holds_no_building_where_later_epochs_tell_how_long_it_is(
     known = amounts_of(stretches.spent, recording, {loop.id: STEP_NS})
     assert known.ns[starts_of(loop)] == 50 + 110 + waited
     assert known.ns[COMPILE] == 1000 - waited - STEP_NS
-
-
-@pytest.mark.parametrize(
-    ("backend", "first_step_ns", "traced", "built"),
-    [
-        ("jax", 900, False, 800),
-        ("jax", None, False, 0),
-        ("jax", 900, True, 0),
-        ("jax", 50, False, 0),
-        ("tensorflow", 900, False, 0),
-    ],
-)
-def test_jax_compiles_in_its_first_step(
-    backend: str, first_step_ns: int | None, traced: bool, built: int
-) -> None:
-    loop = own_loop(fill_ns=0, first_step_ns=first_step_ns)
-    environment = RecordedEnvironment("3.11.9", keras_backend=backend)
-    stretches = Stretches()
-    stretches.add(steps_of(loop), 5000, "steps", loop_id="loop1")
-    if traced:
-        stretches.add(COMPILE, 0, "first_call", loop_id="loop1")
-
-    recording = make_recording(loops=[loop], windows=[], environment=environment)
-    known = amounts_of(stretches.spent, recording, {"loop1": STEP_NS})
-    place = Place("compile", "the step of `fit`", "train.py", 30)
-    assert known.ns.get(place, 0) == built
-    assert known.ns[steps_of(loop)] == 5000 - built
 
 
 @pytest.mark.parametrize(("asked_ns", "waits"), [(0, []), (1000, []), (1001, [400])])

@@ -7,10 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from pipediag.measures.run.amounts import as_often, projected
 from pipediag.measures.run.ledger import NOT_TO_ITS_END, measure_run
 from pipediag.measures.steps import Missing
 from pipediag.session.ledger import (
@@ -272,30 +269,6 @@ def test_the_limit_of_a_first_call_is_not_that_of_later_ones(
     report = ledger(run, recording, now_s - 0.4, "stopped")
 
     assert row(report, "steps").count == steps
-
-
-@given(
-    st.lists(st.integers(0, 10**10), max_size=8),
-    st.integers(0, 50),
-    st.floats(0.0, 20.0),
-    st.integers(0, 10**9),
-    st.integers(1, 9),
-)
-def test_a_projected_value_lies_within_its_limits(
-    times: list[int], count: int, factor: float, more: int, rounds: int
-) -> None:
-    one = projected(times, count)
-    for found in (
-        one,
-        one.share(factor),
-        one.share(rounds),
-        one.plus_ns(more),
-        one.together(one.share(factor)),
-        as_often(times, factor),
-    ):
-        low, high = found.limits_ns
-        assert low <= found.ns * (1 + 1e-9)
-        assert found.ns <= high * (1 + 1e-9)
 
 
 def test_epochs_that_take_longer_than_their_steady_steps_are_carried_on_as_they_were() -> None:
@@ -589,16 +562,3 @@ def test_a_fit_that_had_returned_is_not_carried_on(
 
     assert (found.projected_total_s is not None) == carried_on
     assert found.projected_missing == (None if carried_on else NOT_TO_ITS_END)
-
-
-@pytest.mark.parametrize(("after_s", "carried_on"), [(1.0, True), (1.1, False)])
-def test_a_loop_with_something_behind_it_is_over(after_s: float, carried_on: bool) -> None:
-    run = Written()
-    run.span("script", 0.0, None)
-    run.epoch(0.0, 1.0, 3.0)
-    run.epoch(4.0, 5.0, 7.0)
-    root = make_recorded_operation("op3", "batch", cardinality=200)
-    recording = recording_of(own_loop(planned_rounds=10, iterators=2), operations=[root])
-    found = ledger(run, recording, 7.0 + after_s, "timed-out")
-
-    assert (found.projected_total_s is not None) == carried_on
