@@ -137,12 +137,8 @@ def plan_memory(session: Session) -> MemoryPlan | None:
 
 
 def _gpu_bytes(session: Session) -> int | None:
-    """Return the memory of the smallest GPU of the training, as a table may be on any of them.
-
-    None without one, and where nothing says which of several of different sizes it is.
-    """
+    """Return the memory of each GPU; None without one, and where they differ."""
+    used = any(device.kind.upper() == "GPU" for device in session.environment.devices)
     seen = session.host.gpus if session.host else []
-    used = sum(device.kind.upper() == "GPU" for device in session.environment.devices)
     sizes = {one.memory_total_bytes for one in seen if one.memory_total_bytes}
-    known = used >= len(seen) or len(sizes) == 1
-    return min(sizes, default=None) if used and known else None
+    return sizes.pop() if used and len(sizes) == 1 else None

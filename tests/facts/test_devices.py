@@ -80,9 +80,7 @@ def test_a_copy_of_a_table_for_its_lookup_counts_once() -> None:
         (0, [80], None),
         (1, [80], 80),
         (1, [80, 80], 80),
-        (2, [80, 24], 24),
-        # Which of them it is, nothing says.
-        (1, [80, 24], None),
+        (2, [80, 24], None),
     ],
 )
 def test_the_device_is_a_gpu_that_the_training_can_use(
