@@ -76,10 +76,12 @@ def settle_input_wait(
     repeated batch; `python_percent` the CPU time of the pipeline's Python, in percent of the step,
     and `compiled` what steps take to be compiled for new lengths.
     """
-    trace = trace_input_wait(split) if split is not None else None
-    compiles = compiled is not None
-    if split is not None and (whole_ns := float(split.durations_ns.sum())) > 0:
-        compiles |= 100.0 * float(split.column("compile").sum()) / whole_ns >= COMPILED_PERCENT
+    trace, compiles = None, compiled is not None
+    if split is not None and len(split.ns):
+        columns = (split.column("input_wait"), split.durations_ns)
+        trace = _share(np.column_stack(columns).astype(float))
+        compile_percent = 100.0 * split.column("compile").sum() / split.durations_ns.sum()
+        compiles |= bool(compile_percent >= COMPILED_PERCENT)
     usable = alone.share if alone is not None and not compiles else None
     chosen, method, doubt = _chosen(native, trace, usable, contention, python_percent)
     apart = usable is not None and native is not None and clearly_apart(native, usable)
@@ -188,14 +190,6 @@ def native_input_wait(recording: Recording, loop: RecordedLoop) -> Measured | No
     if len(gaps) >= FEWEST_STEPS - any(block.last_gap_unknown for block in blocks):
         return _share(gaps)
     return _share(nexts) if len(nexts) >= FEWEST_STEPS else None
-
-
-def trace_input_wait(split: StepSplit) -> Measured | None:
-    """Return the share of the profiled step that waits for input."""
-    if not len(split.ns):
-        return None
-    columns = (split.column("input_wait"), split.durations_ns)
-    return _share(np.column_stack(columns).astype(float))
 
 
 def contention_of(

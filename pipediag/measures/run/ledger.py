@@ -38,25 +38,22 @@ from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.session.timeline import Span, Timeline
 from pipediag.tensorflow_names import CACHES
-from pipediag.vocabulary import CUT_SHORT, RUN_PARTS
+from pipediag.vocabulary import CUT_SHORT, RUN_PARTS, RunScope
 
 _MOST_EPOCHS = 200
 """Most epochs that are listed. Own choice: as many show a trend."""
 
-NO_TIMELINE = "The time of the script was not recorded."
 UNMEASURED = (
     "The script was stopped before a training step was measured. This is the part that was seen."
 )
 NOT_TO_ITS_END = "The script did not run to its end. This is the time that it took until then."
-UNWRITTEN = "what the script did after pipediag had stopped recording its time"
-
 ONLY_OURS = "Pipediag itself took all of the time that was seen of the run."
 
 
 def measure_run(timeline: Timeline, recording: Recording | None, end: ChildResult) -> Run | Missing:
     """Return the run's ledger, which exists once the script had begun, whatever else is missing."""
     if recording is None or not timeline.spans:
-        return Missing(NO_TIMELINE)
+        return Missing("The time of the script was not recorded.")
     stopped = end.outcome == "stopped"
     spent = _spent_of_run(timeline, recording, end)
     trainings = [loop for loop in recording.loops if loop.role == "training"]
@@ -77,21 +74,22 @@ def measure_run(timeline: Timeline, recording: Recording | None, end: ChildResul
     shares = line_shares(spent, timeline.seen, amounts.ns)
     if last is not None:
         epochs = without_pauses(amounts, last, epochs, at_line_of(last, shares))
-    projection = None
+    projection: Projection | None = None
+    scope: RunScope = "run"
+    not_seen: list[str] = []
+    missing = NOT_TO_ITS_END if end.outcome in CUT_SHORT else None
     ended = ended_from_outside(end.outcome, end.script_status)
     if last is not None and step is not None and (stopped or (ended and in_its_training(spent))):
         rounds = rounds_of(spent, last, amounts)
         projection = project(recording, last, epochs, amounts, step, rounds)
+        not_seen, scope, missing = projection.not_seen, projection.scope, projection.missing
+    elif stopped:
+        missing = UNMEASURED
+    if timeline.until_ns is not None:
+        not_seen.append("what the script did after pipediag had stopped recording its time")
     in_callbacks = callback_lines(spent, timeline.seen)
     seen = {place: ns for place, ns in amounts.ns.items() if place != PIPEDIAG and ns > 0}
     whole = _whole(seen, amounts, projection)
-    if projection is not None:
-        missing = projection.missing
-    elif stopped:
-        missing = UNMEASURED
-    else:
-        missing = NOT_TO_ITS_END if end.outcome in CUT_SHORT else None
-    scope = projection.scope if projection else "run"
     epochs_seen, epochs_planned = _epoch_counts(projection, last, epochs, step)
     return Run(
         scope=scope,
@@ -101,10 +99,7 @@ def measure_run(timeline: Timeline, recording: Recording | None, end: ChildResul
         pipediag_s=amounts.ns.get(PIPEDIAG, 0) / 1e9,
         epochs_seen=epochs_seen,
         epochs_planned=epochs_planned,
-        not_seen=[
-            *(projection.not_seen if projection else []),
-            *([UNWRITTEN] if timeline.until_ns is not None else []),
-        ],
+        not_seen=not_seen,
         parts=_rows(whole, shares, in_callbacks),
         seen=_rows(_whole(seen, amounts, None), shares, in_callbacks) if scope != "run" else [],
         callback_lines=[line for lines in in_callbacks.values() for line in lines],

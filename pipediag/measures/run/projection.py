@@ -239,13 +239,15 @@ class Projection:
 
     def without_plan(self, length: int | None, *, filled: bool) -> None:
         """Project one epoch, or 1,000 steps where its length is not known either."""
-        self.scope = "epoch" if length else "1000_steps"
-        self.missing = _why_not_the_run(self.scope, filled=filled)
         steps = (length or 1000) / self.loop.batches_per_call
         if length:
+            self.scope, self.missing = "epoch", _ONE_EPOCH
             self._add_epochs(1, steps)
         else:
+            self.scope, self.missing = "1000_steps", _SOME_STEPS
             self._scale(steps)
+        if filled:
+            self.missing = _FILLED
         self._add_tracing(steps)
         self.not_seen.append(COMES_ONCE)
 
@@ -359,15 +361,12 @@ class Projection:
         return seen_ns / self.step.ns if self.step.ns else 0.0
 
 
-def _why_not_the_run(scope: RunScope, *, filled: bool) -> str:
-    if filled:
-        return (
-            "The script was stopped in the epoch that fills its cache, so the time of later "
-            "epochs, which read the cache, is not known."
-        )
-    if scope == "epoch":
-        return "The script was stopped, and its number of epochs is not known: this is one of them."
-    return (
-        "The script was stopped, and the number of steps in an epoch, or of epochs, is not known: "
-        "these are 1,000 steps."
-    )
+_FILLED = (
+    "The script was stopped in the epoch that fills its cache, so the time of later epochs, which "
+    "read the cache, is not known."
+)
+_ONE_EPOCH = "The script was stopped, and its number of epochs is not known: this is one of them."
+_SOME_STEPS = (
+    "The script was stopped, and the number of steps in an epoch, or of epochs, is not known: "
+    "these are 1,000 steps."
+)
