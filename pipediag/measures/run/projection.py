@@ -129,7 +129,8 @@ def project(
     projection = Projection(loop, epochs, amounts, step, fills)
     length = _batches_of_an_epoch(recording, loop, epochs, step)
     filled = cache_filled_meanwhile(recording, loop) is not None
-    plan = None if filled else projection.plan(length)
+    # Where a first call had a limit of its own, later epochs have another length.
+    plan = None if filled or loop.exceeds_data_steps else projection.plan(length)
     if plan is None:
         projection.without_plan(length, filled=filled)
     else:
@@ -145,16 +146,12 @@ def _batches_of_an_epoch(
     root = next((op for op in recording.operations if op.id == loop.root_op_id), None)
     held = root.cardinality if root is not None else None
     length, ended = loop.data_steps or held, loop.iterators - 1 - loop.iterators_in_trials
-    steps = loop.steps
-    if loop.exceeds_data_steps:
-        # The first epoch was that of a call with a limit of its own.
-        length, ended, steps = held, ended - 1, steps - (loop.data_steps or 0)
-    if length is None or length <= 0:
+    if length is None or length <= 0 or loop.exceeds_data_steps:
         return None
-    if loop.kind == "keras" or ended < 1 or not step.ns or steps >= ended * length:
+    if loop.kind == "keras" or ended < 1 or not step.ns or loop.steps >= ended * length:
         return length
     of_last = epochs.steps_ns[-1] / step.ns * loop.batches_per_call
-    return max(1, round((steps - of_last) / ended))
+    return max(1, round((loop.steps - of_last) / ended))
 
 
 @dataclass
@@ -191,7 +188,10 @@ class Projection:
             rounds = loop.planned_rounds
             known = rounds is not None and rounds >= loop.steps
             return (1, rounds / loop.batches_per_call, False) if known and rounds else None
-        given = self._given_epochs()
+        given = loop.keras.epochs if loop.keras else loop.planned_rounds
+        if not loop.keras and given and max(loop.iterators, len(epochs.steps_ns)) > given:
+            # The script made more of them.
+            given = None
         if given and length and not loop.keras:
             return given, given * length / loop.batches_per_call, True
         if loop.planned_steps:
@@ -205,14 +205,6 @@ class Projection:
         if not given or not whole or self.step.ns <= 0:
             return None
         return given, given * (sum(whole) / len(whole)) / self.step.ns, True
-
-    def _given_epochs(self) -> int | None:
-        """Return the number of epochs that the script asks for; None where it made more."""
-        if self.loop.keras:
-            return self.loop.keras.epochs
-        planned = self.loop.planned_rounds
-        seen = max(self.loop.iterators, len(self.epochs.steps_ns))
-        return planned if planned is not None and seen <= planned else None
 
     def to_its_end(self, count: int, steps: float, known: bool, rounds: Rounds) -> None:
         """Project so many epochs and calls of a step, and the rounds around them."""

@@ -250,27 +250,6 @@ def test_a_loop_that_leaves_its_epochs_early_has_the_steps_of_those_it_left(
     assert row(report, "steps").seconds == pytest.approx(steps / 100)
 
 
-@pytest.mark.parametrize(
-    ("held", "ended", "planned", "steps"),
-    [(200, [], 3, 600), (200, [], None, 200), (200, [200], 3, 600), (10_000, [200], 3, 600)],
-)
-def test_the_limit_of_a_first_call_is_not_that_of_later_ones(
-    held: int, ended: list[int], planned: int | None, steps: int
-) -> None:
-    """Stopped in an epoch of 200 steps, behind a first call that took 5 and perhaps an epoch."""
-    run, now_s = Written(), 0.1
-    run.span("script", 0.0, None)
-    for each in (lengths := [5, *ended, 120]):
-        run.epoch(now_s, now_s + 0.1, now_s + 0.1 + each / 100)
-        now_s += 0.5 + each / 100
-    root = make_recorded_operation("op3", "batch", cardinality=held)
-    taken = {"iterators": len(lengths), "steps": sum(lengths), "data_steps": 5}
-    recording = recording_of(own_loop(planned_rounds=planned, **taken), operations=[root])
-    report = ledger(run, recording, now_s - 0.4, "stopped")
-
-    assert row(report, "steps").count == steps
-
-
 def test_epochs_that_take_longer_than_their_steady_steps_are_carried_on_as_they_were() -> None:
     run = Written()
     run.span("script", 0.0, 13.0)
