@@ -110,14 +110,7 @@ def in_checkout(file: str) -> str:
         return clipped(file, _LONGEST_PATH)
     here = Path.cwd()
     path = Path(os.path.normpath(here / file))
-    root = _root(here)
-    return path.relative_to(root).as_posix() if path.is_relative_to(root) else file
-
-
-def _root(here: Path) -> Path:
-    """Return the nearest directory upwards that git or the CI service calls the root, or `here`."""
     named = {Path(root) for root in map(os.environ.get, _ROOTS) if root}
-    for directory in (here, *here.parents):
-        if directory in named or (directory / ".git").exists():
-            return directory
-    return here
+    above = (one for one in (here, *here.parents) if one in named or (one / ".git").exists())
+    root = next(above, here)
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else file

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -30,8 +30,6 @@ from pipediag.vocabulary import GAP_CAUSES
 
 _Value = TypeVar("_Value")
 
-_AT_ONCE = 10_000
-"""Number of gaps made into Python objects at once: each one takes half a kilobyte."""
 _NONE = -1
 
 
@@ -81,11 +79,9 @@ def gaps_at(
     return found
 
 
-def all_gaps(device: DeviceTrace, trace: TraceSummary) -> Iterator[DeviceGap]:
-    """Yield every gap of the device in order of time."""
-    every = np.arange(len(device.gaps))
-    for first in range(0, len(every), _AT_ONCE):
-        yield from gaps_at(device, trace, every[first : first + _AT_ONCE])
+def all_gaps(device: DeviceTrace, trace: TraceSummary) -> list[DeviceGap]:
+    """Return every gap of the device in order of time; each takes half a kilobyte."""
+    return gaps_at(device, trace, np.arange(len(device.gaps)))
 
 
 def _at(values: Sequence[_Value], places: NDArray[Any]) -> list[_Value | None]:

@@ -121,8 +121,8 @@ def eager_culprit(loop: Loop | None) -> Culprit | None:
 
 def call_in_each_step(loop: Loop | None) -> NestedCall | None:
     """Return the call of `predict` or `evaluate` that most of each step goes to, if any."""
-    most = max(loop.nested if loop else [], key=lambda call: call.percent, default=None)
-    return most if most is not None and most.percent >= _MOST_OF_A_STEP else None
+    calls = loop.nested if loop else []
+    return next((one for one in calls if one.percent >= _MOST_OF_A_STEP), None)
 
 
 _SPENT: dict[RunPartName, str] = {
