@@ -180,9 +180,7 @@ def with_epochs_noted(run: Run, recording: Recording, epochs: int) -> tuple[Run,
     planned = {math.ceil(epochs / _each(loop)) * _each(loop) for loop in lacking}
     if run.scope == "run" and run.projected_total_s is not None and run.epochs_planned in planned:
         return run.but(epochs_given=True), None
-    why = "the script states how long it trains or was seen to its end"
-    if lacking and run.scope != "run":
-        why = "no epoch was seen to its end, or more epochs than that were seen"
+    why = "the script states how long it trains, or was seen to its end, or in no whole epoch"
     return run, f"`--epochs {epochs}` was not used: {why}."
 
 

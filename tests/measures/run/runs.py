@@ -61,6 +61,14 @@ class Written:
         self.span("first_batch", asked_s, handed_s, loop_id)
         self.steps(handed_s, over_s, loop_id)
 
+    def epochs(
+        self, count: int, begun_s: float, wait_s: float, steps_s: float, end_s: float
+    ) -> None:
+        """Equal epochs: a wait for the first batch, steps, and something else at the end."""
+        for epoch in range(count):
+            asked_s = begun_s + epoch * (wait_s + steps_s + end_s)
+            self.epoch(asked_s, asked_s + wait_s, asked_s + wait_s + steps_s)
+
     def saw(self, start_s: float, end_s: float, *lines: SeenLine) -> None:
         self.timeline.seen.append(SeenLines(ns(start_s), ns(end_s), lines))
 

@@ -269,8 +269,7 @@ def fits(*taken: int) -> Written:
     run.span("script", 0.0, 1.0 + sum(3.0 * epochs + 1.0 for epochs in taken))
     for epochs in taken:
         run.span("fit", now, now + 3.0 * epochs, "fit", FIT_LINE)
-        for epoch in range(epochs):
-            run.epoch(now + 3.0 * epoch, now + 3.0 * epoch + 0.5, now + 3.0 * epoch + 2.5)
+        run.epochs(epochs, now, 0.5, 2.0, 0.5)
         now += 3.0 * epochs + 1.0
     return run
 

@@ -226,9 +226,7 @@ def of_unknown_length(ends: int) -> Written:
     """Epochs of a second's wait, 200 steps of 10 ms, and a second at their end."""
     run = Written()
     run.span("script", 0.0, 4.0 + 4.0 * ends)
-    for epoch in range(ends + 1):
-        asked = 1.0 + 4.0 * epoch
-        run.epoch(asked, asked + 1.0, asked + 3.0)
+    run.epochs(ends + 1, 1.0, 1.0, 2.0, 1.0)
     return run
 
 

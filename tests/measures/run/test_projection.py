@@ -199,11 +199,9 @@ def custom(ends: int) -> Written:
     """A loop of the script's own; 0.8 s of each second between its epochs is spent at line 40."""
     run = Written()
     run.span("script", 0.0, 4.0 + 4.0 * ends)
-    for epoch in range(ends + 1):
-        asked = 1.0 + 4.0 * epoch
-        run.epoch(asked, asked + 1.0, asked + 3.0)
-        if epoch < ends:
-            run.saw(asked + 3.0, asked + 4.0, seen(40, 0.8))
+    run.epochs(ends + 1, 1.0, 1.0, 2.0, 1.0)
+    for end in range(ends):
+        run.saw(4.0 + 4.0 * end, 5.0 + 4.0 * end, seen(40, 0.8))
     return run
 
 
@@ -254,8 +252,7 @@ def test_epochs_that_take_longer_than_their_steady_steps_are_carried_on_as_they_
     run = Written()
     run.span("script", 0.0, 13.0)
     run.span("fit", 0.0, 13.0, "fit", FIT_LINE)
-    for epoch in range(4):
-        run.epoch(3.0 * epoch, 3.0 * epoch + 0.1, 3.0 * epoch + 2.9)
+    run.epochs(4, 0.0, 0.1, 2.8, 0.1)
     run.epoch(12.0, 12.1, 13.0)
     report = ledger(run, recording_of(fit_loop(epochs=10)), 13.0, "stopped")
 
@@ -475,8 +472,7 @@ def training(end_s: float | None, *, epochs: int = 2) -> Written:
     run = Written()
     run.span("script", 0.0, end_s)
     run.span("fit", 1.0, end_s, "fit", FIT_LINE)
-    for epoch in range(epochs):
-        run.epoch(1.0 + 3.0 * epoch, 1.5 + 3.0 * epoch, 3.5 + 3.0 * epoch)
+    run.epochs(epochs, 1.0, 0.5, 2.0, 0.5)
     return run
 
 
