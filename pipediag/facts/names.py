@@ -29,12 +29,16 @@ def length(seconds: float) -> str:
     return f"{minutes:.3g} min" if minutes < _FOUR_DIGITS else f"{minutes / 60:,.1f} h"
 
 
+def line_name(file: str | None, line: int | None) -> str:
+    """Return `train.py:12`, or nothing where either is not known."""
+    return f"{PurePath(file).name}:{line}" if file and line else ""
+
+
 def place(file: str | None, line: int | None) -> str:
     """Return ` at train.py:12`, or nothing where the file is not known."""
-    if file is None:
+    if not file:
         return ""
-    name = PurePath(file).name
-    return f" at {name}:{line}" if line else f" in {name}"
+    return f" at {line_name(file, line)}" if line else f" in {PurePath(file).name}"
 
 
 def memory_size(count: float) -> str:

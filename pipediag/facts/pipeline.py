@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import PurePath
 
 from pipediag import tensorflow_names
+from pipediag.facts.names import place
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.recording import RecordedFunction
@@ -164,12 +164,7 @@ def costlier(session: Session, inner: Operation, outer: Operation | None) -> Ope
 
 def call_name(op: Operation) -> str:
     """Return the name for advice: `map` with its file and line, or `map` alone."""
-    return f"{kind_name(op)} at {at}" if (at := short_place(op)) else kind_name(op)
-
-
-def short_place(op: Operation) -> str:
-    """Return `train.py:31`, or the empty string where its line is not known."""
-    return f"{PurePath(op.file).name}:{op.line}" if op.file and op.line else ""
+    return f"{kind_name(op)}{place(op.file, op.line) if op.line else ''}"
 
 
 def kind_name(op: Operation) -> str:

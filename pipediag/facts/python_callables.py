@@ -8,10 +8,9 @@ several calls at once overlap only a trial can show.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePath
 
 from pipediag.facts.limits import Threshold
-from pipediag.facts.names import exact_time
+from pipediag.facts.names import exact_time, line_name
 from pipediag.facts.order import LINES_AROUND, culprit_place
 from pipediag.facts.pipeline import calls_python, operations
 from pipediag.session.model import Host, HotLine, Session, hot_line
@@ -103,7 +102,7 @@ def hottest_line_sentence(session: Session) -> str:
     line = hot_line(session.host, "source", "other")
     if line is None:
         return ""
-    return f" The hottest line is {PurePath(line.file).name}:{line.line} in {line.function}."
+    return f" The hottest line is {line_name(line.file, line.line)} in {line.function}."
 
 
 def python_behind(session: Session) -> HotLine | None:

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from itertools import takewhile
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 
+from pipediag.facts.names import line_name
 from pipediag.measures.pipeline import written_pipeline
 from pipediag.measures.pipeline_iterators import reads_a_cache
 from pipediag.measures.steps import FEWEST_STEPS, Missing, blocks_of, step_ms
@@ -169,6 +169,4 @@ def chosen_loop(
 
 
 def _place(loop: RecordedLoop) -> str:
-    if loop.file is None or loop.line is None:
-        return "an unknown line"
-    return f"{PurePath(loop.file).name}:{loop.line}"
+    return line_name(loop.file, loop.line) or "an unknown line"

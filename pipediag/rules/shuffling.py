@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import takewhile
 
+from pipediag.facts.names import line_name
 from pipediag.facts.pipeline import (
     between,
     call_name,
@@ -17,7 +18,6 @@ from pipediag.facts.pipeline import (
     passes_over_data,
     place_name,
     reshuffles,
-    short_place,
     takes_a_part,
     upstream,
     upstream_of,
@@ -194,7 +194,7 @@ def _before(session: Session, frozen: Operation, cache: Operation) -> tuple[str,
 def _reordered(session: Session, shuffle: Operation, cache: Operation) -> tuple[str, Edit | None]:
     """Return how a cache and a shuffle before it come to stand the other way round."""
     if shuffle.made_by_framework:
-        at = short_place(shuffle)
+        at = line_name(shuffle.file, shuffle.line)
         return (
             f"Give the call {f'at {at}' if at else 'that makes the dataset'} `batch_size=None` "
             "(leave its `shuffle`: it also mixes files before `validation_split` divides them), "
