@@ -470,11 +470,9 @@ def _batch_behind(source: Source, call: cst.Call, *, padded: bool) -> cst.Call |
 def _definition(
     source: Source, given: cst.BaseExpression, at: cst.CSTNode
 ) -> cst.FunctionDef | None:
-    """Return the one function of the file that a name, `self.name`, or an object stands for."""
-    within: cst.CSTNode | None = _class_of(source, given, at)
+    """Return the one function of the file that a name, or `self.name`, stands for."""
+    within: cst.CSTNode | None = None
     match given:
-        case _ if within is not None:
-            name = "__call__"
         case cst.Name(value=name):
             pass
         case cst.Attribute(value=cst.Name(value="self" | "cls"), attr=cst.Name(value=name)):
@@ -483,17 +481,3 @@ def _definition(
             return None
     found = [each for each in source.all(cst.FunctionDef, within) if each.name.value == name]
     return found[0] if len(found) == 1 else None
-
-
-def _class_of(source: Source, given: cst.BaseExpression, at: cst.CSTNode) -> cst.ClassDef | None:
-    """Return the class of the file of which an object is given: `self`, `Parser(...)`, or a name
-    that is set to one."""
-    if isinstance(given, cst.Name):
-        if given.value == "self":
-            return source.around(at, cst.ClassDef)
-        values = [one[1] for one in map(assigned, source.nodes) if one and one[0] == given.value]
-        given = values[0] if len(values) == 1 else given
-    if not isinstance(given, cst.Call):
-        return None
-    classes = [one for one in source.all(cst.ClassDef) if one.name.value == called(given)]
-    return classes[0] if len(classes) == 1 else None

@@ -11,9 +11,9 @@ from contextlib import suppress
 import libcst as cst
 
 from pipediag.patching.chains import argument
-from pipediag.patching.evaluation_data import NO_DATASETS, origins
+from pipediag.patching.evaluation_data import NO_DATASETS, origin
 from pipediag.patching.factories import OPERATIONS
-from pipediag.patching.sites import iterated_data, uses_in
+from pipediag.patching.sites import iterated_data, uses
 from pipediag.patching.source import (
     Change,
     NotPatchableError,
@@ -21,7 +21,6 @@ from pipediag.patching.source import (
     called,
     name_of,
     only,
-    receiver,
     walk,
 )
 from pipediag.session.loops import Loop
@@ -50,52 +49,63 @@ def with_copies_ahead(
     files = [source, *others]
     function = source.around(data, cst.FunctionDef)
     if function is not None and isinstance(data, cst.Name) and source.is_parameter(data):
-        uses = sum(len(uses_in(where, source, function)) for where in files)
-        if uses != 1:
-            raise NotPatchableError(f"`{function.name.value}` is given data in {uses} places.")
+        places = len(uses(files, source, function))
+        if places != 1:
+            raise NotPatchableError(f"`{function.name.value}` is given data in {places} places.")
     # A `for` goes through anything; what Keras reads in a loop of its own is a dataset.
-    known = loop.kind == "keras" or _is_dataset(files, source, data)
+    known = loop.kind == "keras" or _is_dataset(files, (source, data, None))
     if not isinstance(data, _Data) or not calls.isdisjoint(NO_DATASETS) or not known:
         raise NotPatchableError("What the loop reads is perhaps no dataset.")
     return [Change.insert(source.span(data).end, call)]
 
 
-def _is_dataset(
+_Value = tuple[Source, cst.BaseExpression | None, int | None]
+"""An expression with its file; with a place, what stands at that of the tuple that it gives."""
+
+
+def _is_dataset(files: Sequence[Source], value: _Value, depth: int = 0) -> bool:
+    """Return True if the source shows that a value is a dataset: a recorded operation has made it,
+    or the program hands it on from there."""
+    source, call, place = value
+    if (
+        isinstance(call, cst.Call)
+        and called(call) is not None
+        and source.span(name_of(call)).start in source.anchors.values()
+    ):
+        return place is None
+    found = _handed_on(files, *value) if depth < _DEPTH else []
+    return bool(found) and all(_is_dataset(files, one, depth + 1) for one in found)
+
+
+def _handed_on(
     files: Sequence[Source],
     source: Source,
     value: cst.BaseExpression | None,
-    place: int | None = None,
-    depth: int = 0,
-) -> bool:
-    """Return True if the source shows that a value, or that at its place in a tuple, is a dataset:
-    a recorded operation has made it, or the program hands it on from there."""
-
-    def is_one(where: Source, part: cst.BaseExpression | None, at: int | None = None) -> bool:
-        return depth < _DEPTH and _is_dataset(files, where, part, at, depth + 1)
-
-    if isinstance(value, cst.Tuple) and place is not None and place < len(value.elements):
-        return is_one(source, value.elements[place].value)
-    if isinstance(value, cst.Call) and (name := called(value)) is not None:
-        if source.span(name_of(value)).start in source.anchors.values():
-            return place is None
-        if name in OPERATIONS | {"apply"} and isinstance(value.func, cst.Attribute):
-            return is_one(source, receiver(value), place)
-        returned = [
-            (where, one.value)
-            for where in files
-            for one in where.all(cst.Return)
-            if (function := where.around(one, cst.FunctionDef)) and function.name.value == name
-        ]
-        return bool(returned) and all(is_one(*one, place) for one in returned)
-    bindings = _bindings(source, value) if isinstance(value, cst.Name) else []
-    if isinstance(value, cst.Name) and bindings:
-        known = (is_one(source, *_given(source, value.value, one)) for one in bindings)
-        return place is None and all(known)
-    given = list[tuple[Source, cst.BaseExpression]]()
-    if isinstance(value, cst.Name | cst.Attribute):
-        with suppress(NotPatchableError):
-            given = origins(files, source, value)
-    return bool(given) and all(is_one(*one, place) for one in given)
+    place: int | None,
+) -> list[_Value]:
+    """Return the values from which the program may hand one on."""
+    match value:
+        case cst.Tuple(elements=parts) if place is not None and place < len(parts):
+            return [(source, parts[place].value, None)]
+        case cst.Call(func=cst.Attribute(value=above, attr=cst.Name(value=name))) if (
+            name in OPERATIONS | {"apply"}
+        ):
+            return [(source, above, place)]
+        case cst.Call():
+            return [
+                (where, one.value, place)
+                for where in files
+                for one in where.all(cst.Return)
+                if (function := where.around(one, cst.FunctionDef))
+                and function.name.value == called(value)
+            ]
+        case cst.Name() if bindings := _bindings(source, value):
+            given = [_given(source, value.value, one) for one in bindings]
+            return [(source, *one) for one in given] if place is None else []
+        case cst.Name() | cst.Attribute():
+            with suppress(NotPatchableError):
+                return [(*origin(files, source, value), place)]
+    return []
 
 
 def _bindings(source: Source, name: cst.Name) -> list[_Binding]:

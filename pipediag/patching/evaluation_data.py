@@ -9,7 +9,7 @@ import libcst as cst
 from pipediag.facts.pipeline import upstream_of
 from pipediag.patching.chains import argument
 from pipediag.patching.factories import function_parameters
-from pipediag.patching.sites import call_of, iterated_data, runs_once, uses_in
+from pipediag.patching.sites import call_of, iterated_data, runs_once, uses
 from pipediag.patching.source import Change, NotPatchableError, Source, called, only, walk
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
@@ -55,14 +55,14 @@ def with_evaluation_cached(
 
     It goes where the script hands the data on, outside of every loop and of functions that run
     several times; data that a loop hands on, such as that of each epoch's evaluation, gets its
-    cache before that loop. Several data sets, made alike, get a cache each.
+    cache before that loop.
 
     Raises:
         NotPatchableError: the data is made anew each time, or it is unclear where it comes from.
     """
     found = list(_data_read(source, line))
     data = only(found, f"Line {line} reads the data of {len(found)} evaluations.")
-    return _cached([source, *others], source, data, 0)
+    return _cached([source, *others], source, data)
 
 
 def _data_read(source: Source, line: int | None) -> Iterator[cst.BaseExpression]:
@@ -90,8 +90,7 @@ def _cached(
     files: Sequence[Source],
     source: Source,
     data: cst.BaseExpression,
-    depth: int,
-    wanted: str = "evaluation_data",
+    depth: int = 0,
 ) -> tuple[Source, list[Change]]:
     own, loop = _loops_around(source, data)
     once = runs_once(files, source, loop or own)
@@ -102,7 +101,7 @@ def _cached(
             raise NotPatchableError("A loop makes the data of its evaluations anew.")
         if not source.bound(loop).isdisjoint(source.names_in(data)):
             raise NotPatchableError("A loop changes the data of its evaluations.")
-        name, start = source.free_name(wanted), source.span(loop).start
+        name, start = source.free_name("evaluation_data"), source.span(loop).start
         text = f"{name} = {source.code(data)}.cache()"
         above = f"{source.indent(start)}{text}{source.newline}"
         before = Change.insert(source.line_start(start), above)
@@ -113,13 +112,7 @@ def _cached(
         return source, [Change.insert(source.span(data).end, ".cache()")]
     if depth >= _DEPTH:
         raise NotPatchableError("Too many functions hand on the data of the evaluation.")
-    given = origins(files, source, data)
-    if len(given) == 1:
-        return _cached(files, *given[0], depth + 1, wanted)
-    cached = [_cached(files, *one, depth + 1, f"{one[0].code(one[1])}_cached") for one in given]
-    written = {one.path: one for one, _ in cached}.values()
-    where = only(written, "Several files hand on the data of evaluations.")
-    return where, [change for _, changes in cached for change in changes]
+    return _cached(files, *origin(files, source, data), depth + 1)
 
 
 def _may_be_none(source: Source, data: cst.BaseExpression) -> bool:
@@ -186,34 +179,30 @@ def _loops_around(
     return own, loop
 
 
-_Given = list[tuple[Source, cst.BaseExpression]]
-"""Expressions that callers hand on, with their files."""
-
-
-def origins(files: Sequence[Source], source: Source, data: cst.BaseExpression) -> _Given:
-    """Return what callers give for a parameter, or what a class gives an attribute of `self`."""
+def origin(
+    files: Sequence[Source], source: Source, data: cst.BaseExpression
+) -> tuple[Source, cst.BaseExpression]:
+    """Return what the caller gives for a parameter, or what a class gives an attribute of `self`,
+    with its file."""
     function = source.around(data, cst.FunctionDef)
     if isinstance(data, cst.Attribute) and function is not None:
         owner, code = source.around(function, cst.ClassDef), source.code(data)
         targets = source.all(cst.Assign, owner) if owner is not None else []
-        given = [one for one in targets if _gives(source, one, code)]
-        return [(source, only(given, f"`{code}` is given a value in {len(given)} places.").value)]
+        values = [one.value for one in targets if _gives(source, one, code)]
+        return source, only(values, f"`{code}` is given a value in {len(values)} places.")
     parameters = function_parameters(function) if function is not None else []
     name = data.value if isinstance(data, cst.Name) else ""
     if function is None or name not in parameters or _is_set(source, function, name):
         raise NotPatchableError("A function that runs several times makes the data.")
-    owner = source.around(function, cst.ClassDef) if function.name.value == "__init__" else None
-    uses = [(where, use) for where in files for use in uses_in(where, source, owner or function)]
-    calls = [(where, call) for where, use in uses if (call := call_of(where, use)) is not None]
-    if len(calls) > 1 and owner is None:
+    used = uses(files, source, function)
+    calls = [(where, call) for where, use in used if (call := call_of(where, use)) is not None]
+    if len(calls) > 1 and function.name.value != "__init__":
         calls = [one for one in calls if not runs_once(files, *one)]  # those that repeat
-    handed = [(where, argument(call, name, parameters)) for where, call in calls]
-    found = [(where, one) for where, one in handed if one is not None]
-    if len(found) < len(calls):
+    where, call = only(calls, f"`{function.name.value}` is called for several evaluations.")
+    given = argument(call, name, parameters)
+    if given is None:
         raise NotPatchableError(f"`{function.name.value}` is not given its data.")
-    if len(found) != 1 and not _are_made_alike(found):
-        raise NotPatchableError(f"`{function.name.value}` is called for several evaluations.")
-    return found
+    return where, given
 
 
 def _is_set(source: Source, function: cst.FunctionDef, name: str) -> bool:
@@ -221,19 +210,3 @@ def _is_set(source: Source, function: cst.FunctionDef, name: str) -> bool:
     keeps = f"self.{name} = {name}"
     statements = (one for one in function.body.body if source.code(one) != keeps)
     return any(name in source.bound(one) for one in statements)
-
-
-def _are_made_alike(handed: _Given) -> bool:
-    """Return True if these are variables of one file, which one function has made in the same way
-    as far as that shows: only one of them was measured."""
-    made, names = set[object](), set[str]()
-    for where, data in handed:
-        code = where.code(data)
-        given = [one.value for one in where.all(cst.Assign) if _gives(where, one, code)]
-        if not isinstance(data, cst.Name) or len(given) != 1 or not isinstance(given[0], cst.Call):
-            return False
-        args = given[0].args
-        switches = tuple(text for one in args if (text := where.code(one)).endswith(_SWITCHES))
-        made.add((where.path, where.code(given[0].func), len(args), switches))
-        names.add(code)
-    return len(made) == 1 and len(names) == len(handed)

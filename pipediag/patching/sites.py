@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
 from typing import Literal
@@ -14,8 +14,8 @@ from pipediag.patching.factories import (
     ANY_ORDER,
     CALL_THEIR_FUNCTION,
     SAME_ELEMENTS,
+    Call,
     Factory,
-    function_parameters,
     reaching,
 )
 from pipediag.patching.source import (
@@ -119,8 +119,6 @@ class Repeats:
     """Files of the program, whose calls count."""
     suits: Suits = "one"
     """Pipelines for which the change is right."""
-    what: str = "pipeline"
-    """The thing that the node makes."""
     lasts: bool = False
     """True if the measured pipeline is known to last for all epochs, so that a loop makes others:
     a cache in these is filled once, for nothing."""
@@ -170,9 +168,7 @@ class Repeats:
         if isinstance(above, cst.BaseComp):
             raise NotPatchableError("The call is in a comprehension.")
         if isinstance(above, cst.Lambda) and not _is_handed_to_an_operation(source, above):
-            raise NotPatchableError(
-                f"The lambda that makes the {self.what} may be called any number of times."
-            )
+            raise NotPatchableError("The lambda that makes it may be called any number of times.")
         if isinstance(above, cst.For | cst.While | cst.CompFor):
             may_hoist = made and self.suits in _OPTIONAL
             line = line_to_hoist(source, call) if may_hoist else None
@@ -182,7 +178,7 @@ class Repeats:
                 self.anew.append((source.path, source.line(above)))
             elif not (self.lasts and self.suits in _OPTIONAL):
                 raise MadeInALoopError(
-                    f"The call is in a loop, which makes a new {self.what} each time."
+                    "The call is in a loop, which makes a new pipeline or model each time."
                 )
 
     def _holds_the_fit(self, source: Source, node: cst.CSTNode) -> bool:
@@ -200,22 +196,7 @@ class Repeats:
         depth: int,
         made: bool,
     ) -> Callers:
-        name = function.name.value
-        owner = source.around(function, cst.ClassDef) if name == "__init__" else None
-        read = owner or function
-        used = [(where, one) for where in self.files for one in uses_in(where, source, read)]
-        if owner is not None:
-            used = [(where, one) for where, one in used if call_of(where, one)]
-        elif not used and not function.decorators and self.suits != "any":
-            raise NotPatchableError(f"The code that calls `{name}` was not found.")
-        direct = [
-            (where, one, _calls_of_its_name(self.files, where, one))
-            for where, one in reaching(source, function, call, used)
-        ]
-        given = [(where, one) for where, one, later in direct for _ in later or [one]]
-        used = [(where, each) for where, one, later in direct for each in later or [one]]
-        # What a lambda computes may differ from call to call.
-        made = made and not any(later for _, _, later in direct)
+        name, used = function.name.value, self._reaching(source, function, call)
         makers: Callers = {}
         if len(used) > 1:
             makers[name] = sorted({(where.path, where.line(each)) for where, each in used})
@@ -229,7 +210,7 @@ class Repeats:
                 optional is None
                 or depth >= _DEPTH
                 or not all(call_of(where, each) for where, each in used)
-                or not Factory(source, function, until, given, lines).is_alike(optional)
+                or not Factory(source, function, until, used, lines).is_alike(optional)
             ):
                 raise NotPatchableError(
                     f"`{name}`, which makes it, is used in {len(used)} places, and only "
@@ -247,6 +228,18 @@ class Repeats:
             makers |= self.refuse(where, place, end, depth + 1, made)
         return makers
 
+    def _reaching(self, source: Source, function: cst.FunctionDef, call: cst.CSTNode) -> list[Call]:
+        """Return the uses of a function by which the call in it may be made."""
+        name = function.name.value
+        if name == "__call__" and self.suits == "any":
+            return []
+        used = uses(self.files, source, function)
+        if name == "__init__":
+            used = [(where, one) for where, one in used if call_of(where, one)]
+        elif not used and not function.decorators and self.suits != "any":
+            raise NotPatchableError(f"The code that calls `{name}` was not found.")
+        return reaching(source, function, call, used)
+
 
 def runs_once(files: Sequence[Source], where: Source, node: cst.CSTNode, depth: int = 0) -> bool:
     """Return True if code is in no loop, and in no function that is called more than once, or by
@@ -255,76 +248,41 @@ def runs_once(files: Sequence[Source], where: Source, node: cst.CSTNode, depth: 
         if isinstance(above, cst.For | cst.While | cst.BaseComp | cst.Lambda):
             return False
         if isinstance(above, cst.FunctionDef):
-            owner = where.around(above, cst.ClassDef)
-            made = owner if above.name.value == "__init__" else None
-            read = [(one, use) for one in files for use in uses_in(one, where, made or above)]
+            read = uses(files, where, above)
             if len(read) != 1 or depth >= _DEPTH or not _is_called(*read[0]):
                 return False
             return runs_once(files, *read[0], depth + 1)
     return True
 
 
-def gets_tensors(files: Sequence[Source], where: Source, node: cst.CSTNode, depth: int = 0) -> bool:
-    """Return True if code is in a function that an operation calls, as `interleave(make)` does: it
-    gets symbolic tensors, which have no values yet."""
-    for above in where.ancestors(node):
-        if isinstance(above, cst.Lambda) and _is_handed_to_an_operation(where, above):
-            return True
-        if isinstance(above, cst.FunctionDef):
-            used = [(one, use) for one in files for use in uses_in(one, where, above)]
-            return any(_is_handed_to_an_operation(*one) for one in used) or (
-                depth < _DEPTH and any(gets_tensors(files, *one, depth + 1) for one in used)
-            )
-    return False
-
-
-def shared_function(
+def _above(
     files: Sequence[Source], where: Source, node: cst.CSTNode, depth: int = 0
-) -> str | None:
-    """Return the function around code that is used in several places, each of which may give it
-    other data; None where there is none, or where the function takes no data. Where a subclass
-    calls what it has in place of the function, as `super().act(state)`, does not count."""
-    function = where.around(node, cst.FunctionDef)
-    if function is None or not function_parameters(function) or depth >= _DEPTH:
-        return None
-    used = [
-        (one, use)
-        for one in files
-        for use in uses_in(one, where, function)
-        if not one.code(use).startswith("super(")
-    ]
-    if len(used) > 1:
-        return function.name.value
-    return shared_function(files, *used[0], depth + 1) if used else None
-
-
-def is_in_a_loop(files: Sequence[Source], where: Source, node: cst.CSTNode, depth: int = 0) -> bool:
-    """Return True if code is in a loop, or in a function that a loop calls."""
+) -> Iterator[tuple[Source, cst.CSTNode, cst.CSTNode]]:
+    """Yield the nodes around code and around the uses of its function, and so on, each with its
+    file and the node in it that leads to the code."""
     within = node
     for above in where.ancestors(node):
+        yield where, above, within
         if isinstance(above, cst.FunctionDef):
-            used = [(one, use) for one in files for use in uses_in(one, where, above)]
-            used = [(one, use) for one, use in used if not _is_of_a_module(one, use)]
-            return depth < _DEPTH and any(is_in_a_loop(files, *one, depth + 1) for one in used)
-        loops = isinstance(above, cst.For | cst.While | cst.CompFor | cst.BaseComp)
-        if loops and not _is_once(where, above, within) and not _goes_over_constants(above):
-            return True
+            for one, use in uses(files, where, above) if depth < _DEPTH else ():
+                yield from _above(files, one, use, depth + 1)
+            return
         within = above
-    return False
 
 
-def _is_of_a_module(source: Source, name: cst.CSTNode) -> bool:
-    """Return True for the name of a module's own function, as `np.load`, which is no method."""
-    owner = name.value if isinstance(name, cst.Attribute) else None
-    return isinstance(owner, cst.Name) and owner.value in source.modules()
+def gets_tensors(files: Sequence[Source], where: Source, node: cst.CSTNode) -> bool:
+    """Return True if code is in a function that an operation calls, as `interleave(make)` does: it
+    gets symbolic tensors, which have no values yet."""
+    around = _above(files, where, node)
+    return any(_is_handed_to_an_operation(one, within) for one, _, within in around)
 
 
-def _goes_over_constants(loop: cst.CSTNode) -> bool:
-    """Return True for `for split in ("train", "valid")`, which comes to its line a few times."""
-    around = loop.for_in if isinstance(loop, cst.BaseComp) else loop
-    values = around.iter if isinstance(around, cst.For | cst.CompFor) else None
-    return isinstance(values, cst.Tuple | cst.List | cst.Set) and all(
-        isinstance(one.value, cst.SimpleString | cst.Integer) for one in values.elements
+def is_in_a_loop(files: Sequence[Source], where: Source, node: cst.CSTNode) -> bool:
+    """Return True if code is in a loop, or in a function that a loop calls."""
+    loops = cst.For | cst.While | cst.CompFor | cst.BaseComp
+    return any(
+        isinstance(above, loops) and not _is_once(one, above, within)
+        for one, above, within in _above(files, where, node)
     )
 
 
@@ -351,54 +309,27 @@ def _is_once(source: Source, above: cst.CSTNode, node: cst.CSTNode) -> bool:
     return False
 
 
-def uses_in(
-    where: Source, source: Source, function: cst.FunctionDef | cst.ClassDef
-) -> list[cst.CSTNode]:
-    """Return where a file reads a function, a method or a class of the file `source`; of `__call__`
-    where it hands on an object of the class, or calls it."""
-    name = function.name.value
-    owner = source.around(function, cst.ClassDef) if name == "__call__" else None
-    if owner is not None:
-        return _objects_in(where, source, owner)
+def uses(files: Sequence[Source], source: Source, function: cst.FunctionDef) -> list[Call]:
+    """Return where files read a function or a method of the file `source`."""
+    return [(where, one) for where in files for one in uses_in(where, source, function)]
+
+
+def uses_in(where: Source, source: Source, function: cst.FunctionDef) -> list[cst.CSTNode]:
+    """Return where a file reads a function or a method of the file `source`; of `__init__` where it
+    reads the class."""
+    name, owner = function.name.value, source.parent(source.parent(function) or function)
+    if name == "__call__":
+        raise NotPatchableError("It is not known which code calls objects of its class.")
+    if name == "__init__" and isinstance(owner, cst.ClassDef):
+        name, owner = owner.name.value, None
     if not where.has(name):
         return []
-    if isinstance(function, cst.FunctionDef) and isinstance(
-        source.parent(source.parent(function) or function), cst.ClassDef
-    ):
+    if isinstance(owner, cst.ClassDef):
         named = [each for each in where.all(cst.Attribute) if each.attr.value == name]
         return [each for each in named if not _is_data_of_its_class(where, each)]
     if where.path == source.path:
         return list(where.references(name))
     return where.imported_as(name)
-
-
-def _objects_in(where: Source, source: Source, owner: cst.ClassDef) -> list[cst.CSTNode]:
-    """Return what stands for an object of a class in a file, but where its attributes are read, and
-    the class itself where it is more than called."""
-    found: list[cst.CSTNode] = []
-    if where is source:
-        found += [one for one in where.all(cst.Name, owner) if one.value == "self"]
-    for file in [where] if where is source else [where, source]:
-        for name in uses_in(file, source, owner):
-            call = call_of(file, name)
-            above = next((one for one in file.ancestors(name) if assigned(one)), None)
-            given = assigned(above) if above is not None else None
-            if call is None and file.around(name, cst.Annotation) is None:
-                found += [name] if file is where else []
-            elif given is not None and given[1] is call:
-                found += where.references(given[0]) if file is where else []
-                found += where.imported_as(given[0]) if file is not where else []
-            elif call is not None and file is where:
-                found.append(call)
-    return [one for one in found if not _is_set_or_read(where, one)]
-
-
-def _is_set_or_read(source: Source, name: cst.CSTNode) -> bool:
-    """Return True for a parameter, what is assigned to, and what an attribute is read of."""
-    parent = source.parent(name)
-    return isinstance(parent, cst.Param | cst.AssignTarget) or (
-        isinstance(parent, cst.Attribute) and parent.value is name
-    )
 
 
 def _is_data_of_its_class(source: Source, attribute: cst.Attribute) -> bool:
@@ -410,34 +341,6 @@ def _is_data_of_its_class(source: Source, attribute: cst.Attribute) -> bool:
     given = {source.code(one.target) for one in source.all(cst.AssignTarget, owner)} - {name}
     given |= {source.code(one.target) for one in source.all(cst.AnnAssign, owner)}
     return name not in methods and not given.isdisjoint({name, f"self.{name}"})
-
-
-def _calls_of_its_name(
-    files: Sequence[Source], source: Source, used: cst.CSTNode
-) -> list[cst.CSTNode]:
-    """Return where `make` is called of `make = lambda x: f(x, 3)` or `make = partial(f, size=3)`,
-    for the `f` in it; nothing where other files may call it, or names in it change."""
-    for above in source.ancestors(used):
-        if isinstance(above, cst.FunctionDef | cst.ClassDef | cst.For | cst.While):
-            break
-        if given := assigned(above):
-            name, value = given
-            match value:
-                case cst.Lambda(body=cst.Call(func=function)) if function is used:
-                    pass
-                case cst.Call(args=[cst.Arg(value=function), *_]) if function is used:
-                    if called(value) != "partial":
-                        break
-                case _:
-                    break
-            targets = source.all(cst.AssignTarget)
-            set_once = {name, *source.names_in(value)}
-            names = [one.value for each in targets for one in source.all(cst.Name, each.target)]
-            calls: list[cst.CSTNode] = [*source.references(name)]
-            alone = not any(one.imported_as(name) for one in files if one is not source)
-            once = all(names.count(one) <= 1 for one in set_once)
-            return calls if alone and once and all(call_of(source, one) for one in calls) else []
-    return []
 
 
 def call_of(source: Source, name: cst.CSTNode) -> cst.Call | None:

@@ -227,7 +227,7 @@ class Workspace:
         around = source.around(call, cst.FunctionDef)
         if around is not None and around.name.value == "compile":
             raise NotPatchableError("The model has its own `compile`, which may not accept this.")
-        Repeats([source, *self.other_files(source.path)], what="model").refuse(source, call)
+        Repeats([source, *self.other_files(source.path)]).refuse(source, call)
         return source, call
 
     def of_the_same_call(self, op_id: str) -> list[str]:

@@ -50,7 +50,7 @@ from pipediag.patching.settings import (
     with_options,
     with_workers,
 )
-from pipediag.patching.sites import Suits, gets_tensors, hoisted, is_in_a_loop, shared_function
+from pipediag.patching.sites import Suits, gets_tensors, hoisted, is_in_a_loop
 from pipediag.patching.snippets import EACH_SHAPE, cut, lengths_of_ids
 from pipediag.patching.source import (
     Change,
@@ -283,11 +283,6 @@ def _cached_elsewhere(workspace: Workspace, op_id: str, suits: Suits) -> bool:
             others = [workspace.source(one.path) for one in workspace.other_files(read_in.path)]
             source, changes = with_evaluation_cached(read_in, loop.line, others)
             workspace.change(source, changes)
-            caches = sum(b".cache()" in one for each in changes for one in each.by)
-            if caches > 1:
-                workspace.notes.append(
-                    f"{caches} data sets of evaluations get a cache, and only one was measured."
-                )
         else:
             source, call = workspace.call_of_helper(op_id, suits)
             workspace.change(source, inserted(source, call, ".cache()"))
@@ -476,12 +471,10 @@ def _predict(workspace: Workspace, change: edits.PredictOnBatch) -> None:
     if b"#" in source.data[name.end : kept.start] + source.data[kept.end : end]:
         raise NotPatchableError("There is a comment among the arguments that would be removed.")
     text = f"predict_on_batch({source.module.code_for_node(data)})"
-    shared = shared_function([source, *workspace.other_files(source.path)], source, call)
-    if shared is not None:
-        workspace.notes.append(
-            f"`{shared}` is used in several places: with many rows at once, one batch of all of "
-            "them may not fit in memory."
-        )
+    workspace.notes.append(
+        f"The prediction in line {change.line} then takes all of its rows in one batch, which may "
+        "not fit in memory where these are many."
+    )
     workspace.change(source, [Change.replace(Span(name.start, end), text)])
 
 

@@ -154,38 +154,6 @@ def test_a_function_in_the_factory_may_have_its_own_names() -> None:
     assert ".map(load).cache()" in patched(text, ops_of(text), *CACHE)
 
 
-BY_NAME = "get = lambda rows, training: make(rows, training)\na, b = get(x, True), get(y, False)\n"
-
-
-@pytest.mark.parametrize(
-    ("calls", "body", "right"),
-    [
-        (BY_NAME, OPTIONAL_SHUFFLE, True),
-        (BY_NAME, OPTIONAL_SHUFFLE.replace("map(parse)", "map(training)"), False),
-        (f"{BY_NAME}keep(get)\n", OPTIONAL_SHUFFLE, False),
-        ("get = partial(make, training=True)\na, b = get(x), get(y)\n", OPTIONAL_SHUFFLE, True),
-        ("get = run(lambda rows: make(rows, True))\n", OPTIONAL_SHUFFLE, False),
-        ("get = lambda: {n: make(n, True) for n in parts}\na = get()\n", OPTIONAL_SHUFFLE, False),
-        (
-            "fn = a\nget = lambda rows: make(rows, fn)\na = get(x)\nfn = b\nb = get(y)\n",
-            OPTIONAL_SHUFFLE.replace("map(parse)", "map(training)"),
-            False,
-        ),
-        (
-            "for n in range(3):\n    get = lambda rows: make(rows, n)\n    a = get(x)\n",
-            OPTIONAL_SHUFFLE,
-            False,
-        ),
-    ],
-)
-def test_a_name_that_a_lambda_or_a_partial_of_the_function_has_calls_it(
-    calls: str, body: str, right: bool
-) -> None:
-    text = factory(body, calls)
-    made, _ = patch(text, ops_of(text), Move("shuffle", "map"), *CACHE)
-    assert (made.diff is not None) == right
-
-
 @pytest.mark.parametrize(
     "loop",
     [
@@ -719,47 +687,6 @@ def test_a_cache_for_an_evaluation_alone_is_written_where_its_loop_gets_the_data
     after = evaluation_cached(SHARED.replace("TRAIN", training), reads, "prefetch")
     assert (after is None) == (expected is None)
     assert after is None or (expected in after and after.count(".cache()") == 1)
-
-
-EACH_EPOCH = f"test = make(2, False)\n{OWN_LOOP}\n    evaluate(model, test)"
-TWO_CALLBACKS = CALLBACK.replace("[Scores(val)]", "[Scores(val), Scores(test)]")
-TWO_CALLBACKS = TWO_CALLBACKS.replace("self.data =", "super().__init__()\n        self.data =")
-
-
-@pytest.mark.parametrize(
-    ("training", "reads", "expected"),
-    [
-        (
-            EACH_EPOCH,
-            "y in data",
-            "\nval_cached = val.cache()\ntest_cached = test.cache()\nfor epoch in range(4):\n"
-            "    for x, y in make(1, True):\n        step(x, y)\n"
-            "    evaluate(model, val_cached)\n    evaluate(model, test_cached)",
-        ),
-        (
-            f"test = make(2, False)\n{TWO_CALLBACKS}",
-            "y in self",
-            "callbacks=[Scores(val.cache()), Scores(test.cache())])",
-        ),
-        # Only one of them was measured.
-        (
-            f"{EACH_EPOCH.partition('for epoch')[0]}for _ in range(4):\n    fit(make(1, True))\n"
-            "evaluate(model, val)\nevaluate(model, test)",
-            "y in data",
-            None,
-        ),
-        (EACH_EPOCH.replace("2, False", "2, True"), "y in data", None),
-        (EACH_EPOCH.replace("model, test", "model, val"), "y in data", None),
-        (EACH_EPOCH.replace("model, test", "model, make(2, False)"), "y in data", None),
-        (TWO_CALLBACKS, "y in self", None),
-    ],
-)
-def test_data_sets_that_are_made_alike_get_a_cache_each(
-    training: str, reads: str, expected: str | None
-) -> None:
-    after = evaluation_cached(SHARED.replace("TRAIN", training), reads, "prefetch")
-    assert (after is None) == (expected is None)
-    assert after is None or (expected in after and after.count(".cache()") == 2)
 
 
 def test_no_such_cache_stands_behind_a_shuffle() -> None:

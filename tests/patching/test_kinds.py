@@ -904,50 +904,14 @@ def test_a_function_is_traced_for_all_shapes_where_it_is_wrapped() -> None:
 def test_the_data_of_a_prediction_stay_as_they_are_laid_out() -> None:
     data = "{\n        'user': users,  # all\n    }"
     text = f"scores = model.predict(\n    {data},\n    batch_size=64,\n    verbose=0,\n)[:, 0]\n"
-    after = patched(text, [], PredictOnBatch(SCRIPT, 1))
+    made, after = patch(text, [], PredictOnBatch(SCRIPT, 1))
     assert after == f"scores = model.predict_on_batch({data})[:, 0]\n"
+    assert "memory" in made.shared[0]
 
 
 def test_a_comment_among_the_arguments_that_would_go_is_kept() -> None:
     text = "scores = model.predict(\n    users,  # all of them\n    batch_size=64,\n)\n"
     assert "comment" in refused(text, [], PredictOnBatch(SCRIPT, 1))
-
-
-ONCE = "for text in texts:\n    rank(scores(text))\n"
-SHARED = "def ranked(text):\n    rank(scores(text))\n\nranked(texts[0])\nranked(texts)\n"
-
-
-CALLBACKS = """class Scores(Callback):
-    def on_epoch_end(self, epoch, logs=None):
-        self.scores = self.model.predict(self.rows)
-
-
-class Log(Callback):
-    def on_epoch_end(self, epoch, logs=None):
-        super().on_epoch_end(epoch, logs)
-        super().on_epoch_end(epoch, logs)
-"""
-
-
-@pytest.mark.parametrize(
-    ("text", "noted"),
-    [
-        (f"def scores(texts):\n    return model.predict(ids(texts))\n\n{ONCE}", False),
-        (f"def scores(texts):\n    return model.predict(ids(texts))\n\n{ONCE}{ONCE}", True),
-        (f"def scores(texts):\n    return model.predict(ids(texts))\n\n{SHARED}", True),
-        ("def scores():\n    return model.predict(ids)\n\nrank(scores())\nsave(scores())\n", False),
-        (CALLBACKS, False),
-    ],
-    ids=["one place", "two places", "two places of its caller", "data of its own", "callbacks"],
-)
-def test_a_prediction_of_data_from_several_places_may_be_of_many_rows(
-    text: str, noted: bool
-) -> None:
-    """One of them may hand over more rows than fit into one batch."""
-    change = PredictOnBatch(SCRIPT, line_of(text, "model.predict("))
-    made, after = patch(text, [], change)
-    assert "predict_on_batch(" in after
-    assert any("several places" in one for one in made.shared) == noted
 
 
 def test_a_model_is_called_through_a_function_behind_the_imports() -> None:
