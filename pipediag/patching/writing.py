@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import Any
 
 import libcst as cst
@@ -83,17 +82,12 @@ _THREADS = frozenset({"autotune.enabled", "threading.private_threadpool_size"})
 """Options of which the same is true."""
 
 
-TAKEN_APART = (
-    "The patch takes batches apart between operations that handed them on in the trial, as other "
-    "code may come between them: it gains less than was measured."
-)
-
-
 def write(workspace: Workspace, changes: Sequence[edits.Change]) -> None:
     """Write all of the changes into the files."""
     kept = [one for one in changes if isinstance(one, edits.Replace) and one.kind == "PyDataset"]
     # Keras does by itself what else there is, when it has workers.
-    changes = _alone_where_parted(workspace, kept or changes)
+    changes = kept or changes
+    _refuse_parted(workspace, changes)
     places = [change.after for change in changes if isinstance(change, edits.Move)]
     if len(set(places)) < len(places):
         # Each edit would have its own stand first.
@@ -109,28 +103,18 @@ def write(workspace: Workspace, changes: Sequence[edits.Change]) -> None:
                 write_one(workspace, change)
 
 
-def _alone_where_parted(
-    workspace: Workspace, changes: Sequence[edits.Change]
-) -> list[edits.Change]:
-    """Return the changes, with operations that take their own batches where other code may come
-    between those that would hand them on."""
-    written, group = list[edits.Change](), list[edits.Replace]()
+def _refuse_parted(workspace: Workspace, changes: Sequence[edits.Change]) -> None:
+    """Raise where other code may come between operations that hand batches on."""
+    group = list[tuple[Source, cst.Call]]()
     for change in changes:
-        if not isinstance(change, edits.Replace) or "last" not in change.parameters:
-            written.append(change)
-            continue
-        group.append(change)
-        if change.parameters["last"]:
-            found = [workspace.call(one.op_id) for one in group]
-            together = len({source.path for source, _ in found}) == 1 and hand_batches_on(
-                found[0][0], [call for _, call in found]
-            )
-            if not together:
-                workspace.notes.append(TAKEN_APART)
-            alone = {"elements": change.parameters["elements"]}
-            written += [one if together else replace(one, parameters=alone) for one in group]
-            group.clear()
-    return written
+        if isinstance(change, edits.Replace) and "last" in change.parameters:
+            group.append(workspace.call(change.op_id))
+            if change.parameters["last"]:
+                sources, calls = zip(*group, strict=True)
+                together = len({one.path for one in sources}) == 1
+                if not together or not hand_batches_on(sources[0], calls):
+                    raise NotPatchableError("Other code may come between the operations.")
+                group.clear()
 
 
 def _pass_of(change: edits.Change) -> str:
@@ -532,20 +516,7 @@ def _relaxed(source: Source, definition: cst.FunctionDef, tf: str) -> list[Chang
             return with_arguments(source, made, {"reduce_retracing": "True"})
         if source.code(made) == f"{tf}.function":
             return [Change.insert(source.span(made).end, "(reduce_retracing=True)")]
-    name = definition.name.value
-    wraps = [
-        call
-        for call in source.calls_of("function")
-        if source.code(call.func) == f"{tf}.function"
-        and call.args
-        and source.code(call.args[0].value).rpartition(".")[2] == name
-    ]
-    wrapped = only(
-        wraps,
-        f"`{name}` has no `@{tf}.function` decorator, and its file does not call "
-        f"`{tf}.function({name})` exactly once.",
-    )
-    return with_arguments(source, wrapped, {"reduce_retracing": "True"})
+    raise NotPatchableError(f"`{definition.name.value}` has no `@{tf}.function` decorator.")
 
 
 _PASSES: dict[str, Callable[[Workspace, Any], None]] = {
