@@ -169,30 +169,23 @@ _PYDATASETS = ("PyDataset", "Sequence")
 
 
 def with_workers(source: Source, name: str | None, values: Mapping[str, str]) -> list[Change]:
-    """Set the workers of a PyDataset where its class, or a base of it, calls Keras or has to, or
-    else wherever it is made."""
-    made: cst.FunctionDef | None = None
-    base, mixed, classes = str(name), False, source.all(cst.ClassDef)
-    while base.rpartition(".")[2] not in _PYDATASETS:
-        named = (each for each in classes if each.name.value == base)
-        found = only(named, f"The file does not define `{base}` exactly once.")
-        classes.remove(found)
-        methods = [one for one in found.body.body if isinstance(one, cst.FunctionDef)]
-        inits = [one for one in methods if one.name.value == "__init__"]
-        bases = [source.code(one.value) for one in found.bases] or ["object"]
-        base = next((one for one in bases if one.endswith(_PYDATASETS)), bases[0])
-        made = inits[0] if inits else made
-        mixed = bases[0] != base or (mixed and not inits)
-    inner = source.all(cst.Call, made) if made is not None else []
-    calls = [one for one in inner if called(one) == "__init__"]
-    calls = [one for one in calls if source.code(one.func).startswith(("super(", f"{base}."))]
-    if mixed and not any(source.code(one.func).startswith(f"{base}.") for one in calls):
-        raise NotPatchableError("Another of its bases comes before that of Keras.")
+    """Set the workers of a PyDataset where its class calls Keras or has to, or else wherever it is
+    made."""
+    named = (one for one in source.all(cst.ClassDef) if one.name.value == name)
+    found = only(named, f"The file does not define `{name}` exactly once.")
+    base = source.code(found.bases[0].value) if found.bases else ""
+    if base.rpartition(".")[2] not in _PYDATASETS:
+        raise NotPatchableError("The first of its bases is not that of Keras.")
+    methods = [one for one in found.body.body if isinstance(one, cst.FunctionDef)]
+    made = next((one for one in methods if one.name.value == "__init__"), None)
     if made is None:
         calls = source.calls_of(str(name))
         if not calls:
             raise NotPatchableError(f"The file does not create `{name}`.")
         return [change for call in calls for change in with_arguments(source, call, values)]
+    begins = ("super(", f"{base}.")
+    calls = [one for one in source.all(cst.Call, made) if called(one) == "__init__"]
+    calls = [one for one in calls if source.code(one.func).startswith(begins)]
     own_values = {source.code(one.target) for one in source.all(cst.AssignTarget, made)}
     if not own_values.isdisjoint(f"self.{one}" for one in values):
         raise NotPatchableError("Its `__init__` sets them itself.")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import libcst as cst
 
-from pipediag.patching.chains import assigned, needed_argument
-from pipediag.patching.sites import call_of, uses_in
+from pipediag.patching.chains import needed_argument
+from pipediag.patching.sites import uses_in
 from pipediag.patching.source import NotPatchableError, Source, called, walk
 from pipediag.patching.workspace import Workspace
 from pipediag.session.recording import RecordedFunction
@@ -49,28 +49,11 @@ def refuse_used_beside(workspace: Workspace, function: RecordedFunction) -> None
         if found is None:
             continue
         source, name = workspace.source(path), found.name.value
-        owner = source.parent(source.parent(found) or found)
-        read = owner.name.value if isinstance(owner, cst.ClassDef) else name
-        at = Path(os.path.realpath(path))
-        module = at.parent.name if at.stem == "__init__" else at.stem
-        for each in workspace.importing(source, read):
-            if name == "__call__":
-                used = bool(uses_in(each, source, found))
-            else:
-                imported = each.imported_as(read, module)
-                used = bool(imported) if read == name else _reads_method(each, imported, name)
-            if used:
+        owner = source.class_of(found)
+        for each in workspace.importing(source, owner.name.value if owner else name):
+            if not owner or re.search(rf"\.{name}\b".encode(), each.data):
                 file = Path(each.path).name
                 raise NotPatchableError(f"{file} uses `{name}`, too, and gives it single rows.")
-
-
-def _reads_method(source: Source, classes: Sequence[cst.CSTNode], name: str) -> bool:
-    """Return True if a file reads a method of a class, or of an object that it makes of it."""
-    made = [call_of(source, one) or one for one in classes]
-    given = [one for one in map(assigned, source.nodes) if one and one[1] in made]
-    made += [read for one in given for read in source.references(one[0])]
-    parents = [source.parent(one) for one in made]
-    return any(isinstance(one, cst.Attribute) and one.attr.value == name for one in parents)
 
 
 def other_calls(

@@ -317,14 +317,14 @@ def uses(files: Sequence[Source], source: Source, function: cst.FunctionDef) -> 
 def uses_in(where: Source, source: Source, function: cst.FunctionDef) -> list[cst.CSTNode]:
     """Return where a file reads a function or a method of the file `source`; of `__init__` where it
     reads the class."""
-    name, owner = function.name.value, source.parent(source.parent(function) or function)
+    name, owner = function.name.value, source.class_of(function)
     if name == "__call__":
         raise NotPatchableError("It is not known which code calls objects of its class.")
-    if name == "__init__" and isinstance(owner, cst.ClassDef):
+    if name == "__init__" and owner is not None:
         name, owner = owner.name.value, None
     if not where.has(name):
         return []
-    if isinstance(owner, cst.ClassDef):
+    if owner is not None:
         named = [each for each in where.all(cst.Attribute) if each.attr.value == name]
         return [each for each in named if not _is_data_of_its_class(where, each)]
     if where.path == source.path:

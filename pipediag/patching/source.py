@@ -85,16 +85,7 @@ class _Tree:
 
     @cached_property
     def parents(self) -> Mapping[cst.CSTNode, cst.CSTNode]:
-        """The node around each one, in the order of the text."""
-        found: dict[cst.CSTNode, cst.CSTNode] = {}
-
-        def add(node: cst.CSTNode) -> None:
-            for child in node.children:
-                found[child] = node
-                add(child)
-
-        add(self.module)
-        return found
+        return {child: node for node in walk(self.module) for child in node.children}
 
 
 @lru_cache(maxsize=16)
@@ -153,7 +144,7 @@ class Source:
 
     @cached_property
     def nodes(self) -> list[cst.CSTNode]:
-        return [self.module, *self._tree.parents]
+        return [*walk(self.module)]
 
     def all(self, kind: type[_Node], within: cst.CSTNode | None = None) -> list[_Node]:
         nodes = self.nodes if within is None else walk(within)
@@ -211,6 +202,11 @@ class Source:
     def around(self, node: cst.CSTNode, kind: type[_Node]) -> _Node | None:
         """Return the innermost node of a kind that a node is in."""
         return next((each for each in self.ancestors(node) if isinstance(each, kind)), None)
+
+    def class_of(self, function: cst.FunctionDef) -> cst.ClassDef | None:
+        """Return the class of which a function is a method."""
+        above = self.parent(self.parent(function) or function)
+        return above if isinstance(above, cst.ClassDef) else None
 
     def code(self, node: cst.CSTNode) -> str:
         span = self.span(node)
@@ -299,27 +295,21 @@ class Source:
             raise NotPatchableError("The file has no import before this line.")
         return found[-1]
 
-    def imported_as(self, name: str, module: str | None = None) -> list[cst.CSTNode]:
-        """Return what reads something that is imported by that name: `make(x)`, `data.make(x)`;
-        from any module, or from modules that have this name within their package."""
+    def imported_as(self, name: str) -> list[cst.CSTNode]:
+        """Return what reads something that is imported from a module by that name: `make(x)`,
+        `data.make(x)`."""
         names: set[str] = set()
         modules: set[str] = set()
         for node in self.nodes:
             if not isinstance(node, cst.Import | cst.ImportFrom):
                 continue
-            path = node.module if isinstance(node, cst.ImportFrom) else None
-            of = self.code(path).rpartition(".")[2] if path is not None else ""
-            from_it = module is None or of in ("", module)
             if isinstance(node.names, cst.ImportStar):
-                names |= {name} if from_it else set()
+                names.add(name)
                 continue
             for alias in node.names:
                 code = self.code(alias.name)
                 known = alias.evaluated_alias or code.partition(".")[0]
-                if code == name:
-                    names |= {known} if from_it else set()
-                elif module is None or code.rpartition(".")[2] == module:
-                    modules.add(known)
+                (names if code == name else modules).add(known)
         attributes = [
             node
             for node in self.all(cst.Attribute)

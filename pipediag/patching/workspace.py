@@ -180,8 +180,8 @@ class Workspace:
         return (*([main.parent] if main else []), *([Path(folder)] if folder else []))
 
     def importing(self, source: Source, name: str) -> list[Source]:
-        """Return files that import a file, hold a name, and are no part of the program: other
-        scripts, and tests, beside the file or below the script's folders."""
+        """Return files that import a file, as far as their text says, hold a name, and are no part
+        of the program: other scripts, and tests, beside the file or below the script's folders."""
         real = os.path.realpath(source.path)
         if real not in self._beside:
             around = [Path(real).parent, *(one.resolve() for one in self._roots)]
@@ -192,16 +192,10 @@ class Workspace:
                 if path not in self._program and path != real:
                     with suppress(NotPatchableError):  # not there
                         read.append(Source.of(path, current_file(path)))
-        stem, found = Path(real).stem, list[Source]()
-        module = re.escape("" if stem == "__init__" else stem)
-        # To parse what only holds the words took seconds beside hundreds of files.
-        imports = rf"\b(from|import)\b([^\n(]|(?<=\\)\n)*(\([^)]*)?\b{module}\b".encode()
-        for each in self._beside[real]:
-            if re.search(rf"\b{name}\b".encode(), each.data) and re.search(imports, each.data):
-                with suppress(SyntaxError, ValueError):  # no Python
-                    imported = _imported_by(each.path, each.data, self._roots)
-                    found += [each] if real in map(os.path.realpath, imported) else []
-        return found
+        module = "" if Path(real).stem == "__init__" else re.escape(Path(real).stem)
+        imports = rf"\b(from|import)\b([^\n(]|(?<=\\)\n)*(\([^)]*)?\b{module}\b"
+        both = [re.compile(one.encode()) for one in (rf"\b{name}\b", imports)]
+        return [each for each in self._beside[real] if all(one.search(each.data) for one in both)]
 
     def _own(self, path: str) -> Source:
         """Return a file of the program's own, as it was measured."""
