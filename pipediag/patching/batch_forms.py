@@ -18,7 +18,6 @@ from pipediag.patching.chains import (
     inserted,
     moved,
     needed_argument,
-    statement_of,
     with_arguments,
 )
 from pipediag.patching.python_calls import ROWS, defined
@@ -27,7 +26,6 @@ from pipediag.patching.shared_functions import (
     is_at,
     is_chosen_around,
     is_shared,
-    may_have_another,
     other_calls,
     places_within,
     refuse_shared,
@@ -41,7 +39,6 @@ from pipediag.patching.source import (
     called,
     name_of,
     receiver,
-    walk,
 )
 from pipediag.patching.workspace import Workspace
 from pipediag.session.recording import RecordedFunction, RowOperation
@@ -97,9 +94,8 @@ def in_batches(
     changes = rows_rewritten(workspace, function)
     if not PYTHON_OPERATIONS.isdisjoint(function.graph_ops):
         changes[source.path] += _by_row(source, call)
-    chosen = any(changes.values()) and is_chosen_around(source, call)
-    if chosen and may_have_another(workspace, source, call, function):
-        # Its operations there are not rewritten.
+    if any(changes.values()) and is_chosen_around(source, call):
+        # Another pipeline may have another function, whose operations are not rewritten.
         workspace.only_call(op_id, suits="moved")
     others: list[tuple[Source, cst.Call]] = []
     if any(changes.values()):
@@ -148,32 +144,22 @@ def _around(source: Source, call: cst.Call, before: str, after: str) -> list[Cha
 
 
 def hand_batches_on(source: Source, calls: Sequence[cst.Call]) -> bool:
-    """Return True if operations take what the one before makes, in one block, and nothing else
-    reads that: neither for other pipelines of the same code, nor by a condition around the last."""
-    try:
-        first, last = (statement_of(source, one) for one in (calls[0], calls[-1]))
-    except NotPatchableError:
-        return False
-    if all(last is not one for one in block_of(source, first)):
-        return False
-    names: set[str] = set()
+    """Return True if each operation is called on what the one before makes, in the same statement
+    or by the next one, which gives the result the same name; and not in a loop."""
     for before, call in pairwise(calls):
-        above, given = receiver(call), assigns(source, before)
+        given, above = assigns(source, before), receiver(call)
         if above is before:
             continue
-        if given is None or not isinstance(above, cst.Name) or above.value != given[1]:
+        if given is None or not isinstance(above, cst.Name):
             return False
-        names.add(above.value)
-    within = source.around(calls[0], cst.FunctionDef) or source.module
-    rebound = assigned(last)
-    end = source.span(last).end
-    if len(names) > 1 or source.around(first, cst.For) or source.around(first, cst.While):
-        return False
-    own = {node for call in calls for node in walk(call)}
-    read = [one for name in names for one in source.references(name, within) if one not in own]
-    if rebound is not None and rebound[0] in names:
-        read = [one for one in read if source.span(one).start < end]
-    return not any(source.span(one).start > source.span(calls[0]).end for one in read)
+        block = block_of(source, given[0])
+        after = (*block[block.index(given[0]) + 1 :], None)[0]
+        result = assigned(after) if after is not None else None
+        if result is None or above.value != given[1] or result[0] != given[1]:
+            return False
+        if source.references(given[1], after) != [above]:
+            return False
+    return not (source.around(calls[0], cst.For) or source.around(calls[0], cst.While))
 
 
 def rows_rewritten(workspace: Workspace, function: RecordedFunction) -> dict[str, list[Change]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeGuard
 
 import libcst as cst
 
 from pipediag.patching.chains import argument
-from pipediag.patching.source import Source, called, name_of, walk
+from pipediag.patching.source import Source, called, walk
 
 CALL_THEIR_FUNCTION = frozenset(
     "apply filter flat_map from_generator group_by_window interleave map scan take_while".split()
@@ -24,11 +24,10 @@ _PLAIN_ARGUMENTS = frozenset(
     "output_signature output_types".split()
 )
 """Arguments of operations with a function that don't change what the elements are."""
-_ORDERED = frozenset("prefetch shard skip take with_options".split())
-SAME_ELEMENTS = _ORDERED | {"filter"}
+SAME_ELEMENTS = frozenset("prefetch shard skip take with_options".split())
 """Operations that a caller may choose before a cache: the elements they hand on stay the same in
-every epoch. A filter's function must call nothing, as it might draw random numbers."""
-ANY_ORDER = _ORDERED | {"cache", "repeat", "shuffle"}
+every epoch."""
+ANY_ORDER = SAME_ELEMENTS | {"cache", "repeat", "shuffle"}
 """Operations that a caller may choose next to an operation that moves: they look at no element."""
 
 _Assignment = cst.Assign | cst.AnnAssign
@@ -39,9 +38,7 @@ Call = tuple[Source, cst.CSTNode]
 class Factory:
     """One dataset factory, and the names in it whose values differ between its calls.
 
-    Its code counts up to an offset. What a condition adds in none of the pipelines that all calls
-    made does not count: `made` has the lines of their operations, or is None where not all calls
-    were seen.
+    Its code counts up to an offset.
     """
 
     def __init__(
@@ -50,16 +47,10 @@ class Factory:
         function: cst.FunctionDef,
         until: int,
         calls: Sequence[Call],
-        made: Collection[int] | None,
     ) -> None:
         self._source = source
         self._until = until
         data = {each for one in _generators(source, function) for each in walk(one)}
-        for choice in source.all(cst.If, function) if made is not None else ():
-            adds = filter(_is_operation, source.all(cst.Call, choice))
-            lines = {source.line(name_of(each)) for each in adds}
-            if lines and choice.orelse is None and not lines.intersection(made or ()):
-                data.update(walk(choice))
         inside = (each for each in walk(function.body) if source.span(each).start < until)
         self._inside = [each for each in inside if each not in data]
         block = source.parent(function)
@@ -94,8 +85,7 @@ class Factory:
                 case cst.Call(func=cst.Attribute(attr=name)) | cst.Call(func=name) if (
                     self._source.span(name).start < self._until
                 ):
-                    plain = called(node) in optional and _compares_alone(node)
-                    harmless = plain or not self._calls_otherwise(node)
+                    harmless = not self._calls_otherwise(node)
                 case _:
                     continue
             if not harmless:
@@ -152,7 +142,6 @@ class Factory:
         added = [call for call in calls if _is_operation(call)]
         return (
             {called(call) for call in added} <= optional
-            and all(_compares_alone(call) for call in added if called(call) == "filter")
             and not any(map(self._takes_a_dataset, calls))
             and not self._source.all(cst.Return, node)
         )
@@ -230,16 +219,6 @@ def _is_operation(node: cst.CSTNode) -> TypeGuard[cst.Call]:
     return is_method and called(node) in OPERATIONS
 
 
-def _compares_alone(call: cst.Call) -> bool:
-    """Return True if a filter's function is a lambda that calls nothing."""
-    functions = [arg.value for arg in call.args]
-    return called(call) == "filter" and all(
-        isinstance(one, cst.Lambda)
-        and not any(isinstance(each, cst.Call) for each in walk(one.body))
-        for one in functions
-    )
-
-
 def function_parameters(function: cst.FunctionDef) -> list[str]:
     """Return the names of a function's parameters, without that of its object."""
     return [
@@ -251,7 +230,8 @@ def function_parameters(function: cst.FunctionDef) -> list[str]:
 
 def _given_alike(function: cst.FunctionDef, name: str, calls: Sequence[Call]) -> bool:
     """Return True if all calls, from one function, hand over the same variable or constant."""
-    if len({(where.path, id(where.around(each, cst.FunctionDef))) for where, each in calls}) != 1:
+    around = {(where.path, where.around(each, cst.FunctionDef)) for where, each in calls}
+    if len(around) != 1 or any(where.around(each, cst.Lambda) for where, each in calls):
         return False
     texts: set[str | None] = set()
     for where, each in calls:
@@ -259,17 +239,10 @@ def _given_alike(function: cst.FunctionDef, name: str, calls: Sequence[Call]) ->
         if not isinstance(call, cst.Call) or any(arg.star for arg in call.args):
             return False
         value = argument(call, name, function_parameters(function))
-        if value is not None and (where.all(cst.Call, value) or _of_a_lambda(where, value)):
+        if value is not None and where.all(cst.Call, value):
             return False
         texts.add(None if value is None else where.code(value))
     return len(texts) == 1
-
-
-def _of_a_lambda(source: Source, value: cst.BaseExpression) -> bool:
-    """Return True if a value holds a parameter of a lambda around it."""
-    around = [one for one in source.ancestors(value) if isinstance(one, cst.Lambda)]
-    given = {each.name.value for one in around for each in source.all(cst.Param, one.params)}
-    return not given.isdisjoint(source.names_in(value))
 
 
 def reaching(

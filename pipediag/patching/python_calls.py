@@ -9,7 +9,7 @@ import libcst as cst
 
 import pipediag
 from pipediag.patching.chains import POSITIONS, argument, behind, needed_argument
-from pipediag.patching.source import Change, NotPatchableError, Source, Span, called, only, walk
+from pipediag.patching.source import Change, NotPatchableError, Source, Span, called, only
 from pipediag.session.edits import CompileCall
 
 _WRITTEN = Path(pipediag.__file__).with_name("in_chunks.py")
@@ -57,12 +57,15 @@ def _imports(source: Source, text: str) -> list[str]:
     return missing
 
 
+_NONE = ("", "None")
+
+
 def in_chunks(source: Source, call: cst.Call) -> list[Change]:
     """Call the function in place of `from_generator`, and define it behind the file's imports."""
     generator, given = argument(call, "generator"), argument(call, "args")
-    if generator is None:
-        raise NotPatchableError("The generator is not given in the call.")
-    span, code = source.span(call), source.module.code_for_node
+    if generator is None or (given is not None and source.code(given).strip("()[]") not in _NONE):
+        raise NotPatchableError("The generator is not given in the call, or takes arguments.")
+    span = source.span(call)
     name, definition = defined(source, "in_chunks", span.start)
     keywords = {arg.keyword.value for arg in call.args if arg.keyword is not None}
     by_keyword = len(call.args) - len(keywords) <= 1
@@ -70,28 +73,9 @@ def in_chunks(source: Source, call: cst.Call) -> list[Change]:
         return [*definition, Change.replace(source.span(call.func), name)]
     if not isinstance(generator, cst.Name | cst.Attribute | cst.Lambda):
         raise NotPatchableError("The generator is created in the call and would be created twice.")
-    text = code(generator)
-    if given is not None and code(given) != "None":
-        if code(given).strip("()[]"):
-            text = _with_arguments(source, generator, given)
-        signature = argument(call, "output_signature")
-        if by_keyword and keywords <= {"generator", "args", "output_signature"} and signature:
-            made = f"{name}({text}, output_signature={code(signature)})"
-            return [*definition, Change.replace(span, made)]
     # Whatever else is given: the dataset as it was made until now knows what its elements are.
-    opened = Change.insert(span.start, f"{name}({text}, ")
+    opened = Change.insert(span.start, f"{name}({source.code(generator)}, ")
     return [*definition, opened, Change.insert(span.end, ".element_spec)")]
-
-
-def _with_arguments(
-    source: Source, generator: cst.BaseExpression, given: cst.BaseExpression
-) -> str:
-    """Return a function that calls a generator with its arguments, as TensorFlow hands them on."""
-    if isinstance(generator, cst.Lambda) or any(isinstance(one, cst.Call) for one in walk(given)):
-        raise NotPatchableError("The generator, or its arguments, are created in the call.")
-    code, tensorflow = source.module.code_for_node, source.needed_tensorflow()
-    each = f"{tensorflow}.convert_to_tensor(each).numpy() for each in args"
-    return f"lambda args={code(given)}: {code(generator)}(*[{each}])"
 
 
 def in_buckets(source: Source, call: cst.Call) -> list[Change]:

@@ -22,7 +22,6 @@ from pipediag.patching.source import (
     NotPatchableError,
     Source,
     called,
-    chain_root,
     only,
     receiver,
 )
@@ -78,23 +77,14 @@ def _given(source: Source, last: cst.Call, written: str) -> cst.BaseExpression |
 
 
 def _call_with_options(source: Source, last: cst.Call) -> cst.Call | None:
-    if called(last) == "with_options":
-        return last
-    above = source.parent(source.parent(last) or last)
-    if isinstance(above, cst.Call) and called(above) == "with_options" and receiver(above) is last:
-        return above
+    """Return the only call that gives options to what ends with a call, there or by its name."""
     found = assigns(source, last)
-    if found is None:
-        return None
-    # Directly of the variable, or of a chain that is it again: a part of it is another pipeline.
     calls = [
         call
         for call in source.calls_of("with_options")
-        if chain_root(call) == found[1]
-        and (
-            isinstance(receiver(call), cst.Name)
-            or ((own := assigns(source, call)) is not None and own[1] == found[1])
-        )
+        if call is last
+        or (above := receiver(call)) is last
+        or (found is not None and isinstance(above, cst.Name) and above.value == found[1])
     ]
     return calls[0] if len(calls) == 1 else None
 

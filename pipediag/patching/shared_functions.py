@@ -10,7 +10,7 @@ import libcst as cst
 
 from pipediag.patching.chains import needed_argument
 from pipediag.patching.sites import uses_in
-from pipediag.patching.source import NotPatchableError, Source, called, walk
+from pipediag.patching.source import NotPatchableError, Source, called
 from pipediag.patching.workspace import Workspace
 from pipediag.session.recording import RecordedFunction
 
@@ -108,38 +108,6 @@ def _chosen_around(source: Source, call: cst.Call) -> set[str]:
         if isinstance(around, cst.FunctionDef):
             names |= {one.name.value for one in source.all(cst.Param, around.params)}
     return names - own
-
-
-_CHOICE = cst.If | cst.IfExp | cst.CompIf | cst.Match
-
-
-def may_have_another(
-    workspace: Workspace, source: Source, call: cst.Call, function: RecordedFunction
-) -> bool:
-    """Return True if the same call may give another pipeline a function of other operations: one
-    that is chosen before, another class's method, or one with a condition in it."""
-    given, places = _function_given(call), places_within(function)
-    around = (function_around(workspace.source(path), line) for path, line in places)
-    bodies: list[cst.CSTNode] = [one for one in dict.fromkeys(around) if one is not None]
-    if any(isinstance(node, _CHOICE) for body in (given, *bodies) for node in walk(body)):
-        return True
-    read = [given]
-    if isinstance(given, cst.Lambda):
-        read = [one.func for one in source.all(cst.Call, given)]
-    elif isinstance(given, cst.Call) and called(given) == "partial" and given.args:
-        read = [given.args[0].value]
-    elif isinstance(given, cst.Call):
-        return True
-    files, chosen = [source, *workspace.other_files(source.path)], _chosen_around(source, call)
-    defined = [one.name.value for where in files for one in where.all(cst.FunctionDef)]
-    for each in read:
-        name = each.attr.value if isinstance(each, cst.Attribute) else source.code(each)
-        is_method = isinstance(each, cst.Attribute)
-        if not chosen.isdisjoint(source.names_in(each)) and (
-            defined.count(name) > 1 or not (is_method or name in defined)
-        ):
-            return True
-    return False
 
 
 def _definitions(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise, takewhile
 from typing import Literal
@@ -122,10 +122,6 @@ class Repeats:
     lasts: bool = False
     """True if the measured pipeline is known to last for all epochs, so that a loop makes others:
     a cache in these is filled once, for nothing."""
-    times: int = 1
-    """Pipelines that the measured call was seen to make."""
-    lines: Mapping[str, Collection[int]] = field(default_factory=dict)
-    """Lines of each file that made operations of any pipeline."""
     hoists: list[tuple[str, int]] = field(default_factory=list)
     """Files and lines that create it in a loop, and may do so before the loop."""
     fit: tuple[str, int] | None = None
@@ -203,14 +199,11 @@ class Repeats:
             if self.suits == "any":
                 return makers
             optional = _OPTIONAL.get(self.suits)
-            # Where each call ran once at most, so many pipelines are those of all of them.
-            seen = self.times >= len(used) and all(runs_once(self.files, *one) for one in used)
-            lines = self.lines.get(source.path, ()) if seen else None
             if (
                 optional is None
                 or depth >= _DEPTH
                 or not all(call_of(where, each) for where, each in used)
-                or not Factory(source, function, until, used, lines).is_alike(optional)
+                or not Factory(source, function, until, used).is_alike(optional)
             ):
                 raise NotPatchableError(
                     f"`{name}`, which makes it, is used in {len(used)} places, and only "
@@ -268,13 +261,6 @@ def _above(
                 yield from _above(files, one, use, depth + 1)
             return
         within = above
-
-
-def gets_tensors(files: Sequence[Source], where: Source, node: cst.CSTNode) -> bool:
-    """Return True if code is in a function that an operation calls, as `interleave(make)` does: it
-    gets symbolic tensors, which have no values yet."""
-    around = _above(files, where, node)
-    return any(_is_handed_to_an_operation(one, within) for one, _, within in around)
 
 
 def is_in_a_loop(files: Sequence[Source], where: Source, node: cst.CSTNode) -> bool:

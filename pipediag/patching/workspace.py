@@ -6,7 +6,7 @@ import ast
 import os
 import re
 import warnings
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property, lru_cache
@@ -117,12 +117,7 @@ class Workspace:
         if until is not None:
             end = max(end, source.span(self.call(until)[1]).end)
         files = [source, *self.other_files(source.path)]
-        lines: dict[str, set[int]] = defaultdict(set)
-        for op in ops:
-            if op.file is not None and op.line is not None:
-                lines[op.file].add(op.line)
-        kept = _kept(self.session, op_id)
-        repeats = Repeats(files, suits, times=len(alike), lines=lines, **kept)
+        repeats = Repeats(files, suits, **_kept(self.session, op_id))
         makers = repeats.refuse(source, call, end)
         self.makers |= makers
         self.anew.update(repeats.anew)

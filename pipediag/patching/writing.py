@@ -49,7 +49,7 @@ from pipediag.patching.settings import (
     with_options,
     with_workers,
 )
-from pipediag.patching.sites import Suits, gets_tensors, hoisted, is_in_a_loop
+from pipediag.patching.sites import Suits, hoisted, is_in_a_loop
 from pipediag.patching.snippets import EACH_SHAPE, cut, lengths_of_ids
 from pipediag.patching.source import (
     Change,
@@ -391,10 +391,6 @@ def _replace(workspace: Workspace, change: edits.Replace) -> None:
 def _stack(workspace: Workspace, change: edits.Replace) -> None:
     suits: Suits = "one" if is_of_its_caller(*workspace.call(change.op_id)) else "any"
     source, call = workspace.only_call(change.op_id, suits=suits)
-    files, given = [source, *workspace.other_files(source.path)], argument(call, "args")
-    names = source.all(cst.Name, given) if given is not None else []
-    if any(map(source.is_parameter, names)) and gets_tensors(files, source, call):
-        raise NotPatchableError("Its `args` may be tensors of another operation's function.")
     workspace.change(source, in_chunks(source, call))
 
 

@@ -70,10 +70,6 @@ def ops_of(text: str) -> list[Operation]:
 OPTIONAL_SHUFFLE = (
     "ds = read(x)\nif training:\n    ds = ds.shuffle(9)\nds = ds.map(parse)\nreturn ds.batch(8)"
 )
-FILTERED = (
-    "ds = read(x)\nif training is not None:\n    ds = ds.filter(lambda row: {})\n"
-    "return ds.map(parse).batch(8)"
-)
 SHUFFLE_BETWEEN = (
     "ds = read(x).map(parse)\nif training:\n    ds = ds.shuffle(9)\nreturn ds.batch(8)"
 )
@@ -100,11 +96,6 @@ SHUFFLE_BETWEEN = (
             "ds = read(x)\nif training:\n    ds = ds.shuffle(9)\nreturn ds.batch(8).map(parse)",
         ),
         (
-            FILTERED.format("row['n'] < training"),
-            CACHE,
-            FILTERED.format("row['n'] < training").replace("(parse)", "(parse).cache()"),
-        ),
-        (
             "ds = read(x[:9] if training else x)\nreturn ds.map(parse).batch(8)",
             BATCH_FIRST,
             "ds = read(x[:9] if training else x)\nreturn ds.batch(8).map(parse)",
@@ -123,8 +114,7 @@ def test_operations_that_a_caller_chooses_do_not_stand_in_the_way(
     ("body", "changes"),
     [
         (OPTIONAL_SHUFFLE, CACHE),
-        (FILTERED.format("tf.random.uniform([]) < training"), CACHE),
-        (FILTERED.format("row['n'] < training"), BATCH_FIRST),
+        ("ds = read(x)\nif training:\n    ds = ds.filter(good)\nreturn ds.map(parse)", CACHE),
         (SHUFFLE_BETWEEN.replace("shuffle(9)", "filter(good)"), BATCH_FIRST),
         (SHUFFLE_BETWEEN.replace("ds.shuffle(9)", "augment(ds)"), BATCH_FIRST),
         ("f = a if training else b\nreturn read(x).map(f).batch(8)", BATCH_FIRST),
@@ -491,28 +481,6 @@ def test_a_function_of_another_module_is_rewritten_there() -> None:
     assert made.left_out == []
     assert b"reduce_sum(above, axis=1)" in after[SCRIPT]
     assert b".batch(8).map(features.row)" in after["/work/input.py"]
-
-
-SAMPLED = factory(
-    "ds = read(x)\nif training and rate < 1:\n    ds = ds.filter(sampler(rate))\n"
-    "ds = ds.map(parse)\nif training:\n    ds = ds.shuffle(9)\nreturn ds.batch(8)",
-    head="def make(x, training):\n",
-)
-
-
-@pytest.mark.parametrize(("seen", "filtered"), [(2, False), (1, False), (2, True)])
-def test_what_no_pipeline_of_the_run_has_does_not_count(seen: int, filtered: bool) -> None:
-    kinds = ["filter"] * filtered + ["map", "shuffle", "batch"]
-    ops = [op(SAMPLED, kind, f".{kind}(") for kind in kinds]
-    session = session_of(SAMPLED, *ops)
-    others = [op(SAMPLED, kind, f".{kind}(", id=f"{kind}_2") for kind in ("map", "batch")]
-    pipeline = make_pipeline(ops=chained(*others), bottleneck_op_id=None)
-    if seen == 2:
-        validation = make_loop(id="validation", role="validation", pipeline=pipeline)
-        session = session.but(loops=[*session.loops, validation])
-    edit = Edit("e", "an edit", (Insert("map", "cache"),))
-    made, _ = make_patch(session, [edit], lambda _path: SAMPLED.encode())
-    assert (made.diff is not None) == (seen == 2 and not filtered)
 
 
 DECODING = """class Input:

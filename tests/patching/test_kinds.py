@@ -378,8 +378,8 @@ def in_own_batches(kinds: Sequence[str]) -> list[Replace]:
         ),
         (
             "ds = ds.map(parse).filter",
-            "ds = ds.map(parse)\nprint('rows')\nds = ds.filter",
-            f"ds = ds.batch(64).map(parse)\nprint('rows')\nds = ds.map({WHERE_ROWS}).unbatch()\n",
+            "ds = ds.map(parse)\nds = ds.filter",
+            f"ds = ds.batch(64).map(parse)\nds = ds.map({WHERE_ROWS}).unbatch()\n",
         ),
     ],
 )
@@ -447,74 +447,6 @@ def test_rows_with_padding_are_cut_from_their_start_alone(
         assert "to_dense(row)[:, :9]" in patched(text, calls, change)
     else:
         assert "padded" in refused(text, calls, change)
-
-
-IN_A_LOOP = """def encode(row, table):
-    return tf.stack([row, table.lookup(row)])
-
-
-def main(files):
-    table = load()
-    for epoch in range(5):
-        random.shuffle(files)
-        ds = read(files).map(lambda row: encode(row, table))
-        train(ds.batch(3))
-
-
-main(found())
-"""
-OF_A_CALLER = """def made(context):
-    def encode(row):
-        return tf.stack([row, row])
-
-    ds = read(context).map(encode)
-    return ds.batch(3)
-
-
-train(strategy.distribute_datasets_from_function(made))
-"""
-OF_TWO_OBJECTS = """class Csv:
-    def __init__(self, path, mixed):
-        self.path, self.mixed = path, mixed
-
-    def encode(self, row):
-        return tf.stack([row, self.path])
-
-    def made(self):
-        ds = read(self.path).map(self.encode)
-        return (ds.shuffle(9) if self.mixed else ds).batch(3)
-
-
-train(Csv("a", True).made(), Csv("b", False).made())
-"""
-ANOTHER = "\n\nclass Other(Csv):\n    def encode(self, row):\n        return tf.concat([row], 0)\n"
-
-
-@pytest.mark.parametrize(
-    ("body", "kept"),
-    [
-        (IN_A_LOOP, True),
-        (IN_A_LOOP.replace("    return tf", "    if table:\n        pass\n    return tf"), False),
-        (IN_A_LOOP.replace("lambda row: encode(row, table)", "coders[epoch]"), False),
-        (OF_A_CALLER, True),
-        (OF_A_CALLER.replace("    return tf", "    if few:\n    return tf", 1), False),
-        (OF_TWO_OBJECTS, True),
-        (f"{OF_TWO_OBJECTS}{ANOTHER}", False),
-    ],
-)
-def test_rows_of_a_function_without_conditions_are_alike_in_all_pipelines(
-    body: str, kept: bool
-) -> None:
-    text = HEAD + body.replace("if few:\n    return", "if few:\n            return")
-    inside = [(SCRIPT, line_of(text, ".map("))] if "lambda" in text else []
-    row = RowOperation("Pack", [*inside, (SCRIPT, line_of(text, "tf.stack"))], 0)
-    line = inside[0][1] if inside else text[: text.index("def encode")].count("\n") + 1
-    name = "<lambda>" if inside else "encode"
-    function = make_function(name=name, file=SCRIPT, line=line, row_operations=[row])
-    calls = [op(text, "map", ".map(", function=function), op(text, "batch", ".batch(")]
-    made, after = patch(text, calls, Replace("map", IN_BATCHES, {"elements": 64}))
-    assert (made.diff is not None) == kept
-    assert ("axis=1" in after) == kept
 
 
 def moves_beside(folder: Path, files: dict[str, str], name: str) -> bool:
