@@ -253,7 +253,11 @@ def _rewritten(source: Source, row: RowOperation, *, padded: bool) -> list[Chang
         two = [*source.all(cst.Comparison), *source.all(cst.BinaryOperation)]
         written += [each for each in two if _operator(each) in both]
     if row.op == "StridedSlice":
-        written += [each for each in source.all(cst.Subscript) if _slices(each)]
+        # `x[:9]`, and not `x["name"]` or `x[0]`, which may index no tensor.
+        parts = [(each, each.slice) for each in source.all(cst.Subscript)]
+        written += [
+            each for each, part in parts if any(isinstance(one.slice, cst.Slice) for one in part)
+        ]
     found = [each for each in written if is_at(source, each, line)]
     if row.op == PARSING and not found:
         found = [each for each in source.calls_of("parse_example") if is_at(source, each, line)]
@@ -269,11 +273,6 @@ def _operator(node: cst.CSTNode) -> str | None:
         case cst.Comparison(comparisons=[cst.ComparisonTarget(operator=operator)]):
             return _OPERATORS.get(type(operator))
     return None
-
-
-def _slices(node: cst.Subscript) -> bool:
-    """Return True for `x[:9]`, and not for `x["name"]` or `x[0]`, which may index no tensor."""
-    return any(isinstance(each.slice, cst.Slice) for each in node.slice)
 
 
 def _for_batch(source: Source, node: cst.CSTNode, row: RowOperation, padded: bool) -> list[Change]:
@@ -322,9 +321,7 @@ def _parsed_at_once(source: Source, call: cst.Call) -> list[Change]:
     if called(call) == "parse_example":
         return []
     if not isinstance(source.parent(name_of(call)), cst.Attribute):
-        raise NotPatchableError(
-            "`parse_single_example` is imported by name, so `parse_example` would need an import."
-        )
+        raise NotPatchableError("`parse_single_example` is imported by name.")
     return [Change.replace(source.span(name_of(call)), "parse_example")]
 
 

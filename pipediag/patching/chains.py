@@ -153,7 +153,7 @@ def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
         return []
     down = source.span(after).end > source.span(call).end
     around = _moving_condition(source, call, after, down=down)
-    chain_up(source, *((after, call) if down else (call, after)), through_helpers=True)
+    chain_up(source, *((after, call) if down else (call, after)))
     here: Statement = around or statement_of(source, call)
     there = _beside(source, after, here)
     added = _added_by(here)
@@ -194,8 +194,7 @@ def moved(source: Source, call: cst.Call, after: cst.Call) -> list[Change]:
 
 def _follows(source: Source, call: cst.Call, above: cst.Call) -> bool:
     """Return True if the operation directly follows the other one already."""
-    around = condition_around(source, call)
-    added = _added_by(around) if around is not None else None
+    added = _added_by(condition_around(source, call))
     pairs = pairwise(added[1]) if added is not None else ()
     return receiver(call) is above or any(one is call and up is above for one, up in pairs)
 
@@ -205,7 +204,7 @@ def _moving_condition(
 ) -> cst.If | None:
     """Return the condition that moves with the call; None where that moves by itself."""
     around = condition_around(source, call)
-    added = _added_by(around) if around is not None else None
+    added = _added_by(around)
     if added is None or around is condition_around(source, after):
         return None
     if not down and added[1][-1] is not call:
@@ -332,15 +331,11 @@ def behind(source: Source, statement: Statement, lines: list[str]) -> Change:
     return Change.insert(at, text)
 
 
-def chain_up(
-    source: Source, below: cst.Call, above: cst.Call, *, through_helpers: bool = False
-) -> list[cst.Call]:
+def chain_up(source: Source, below: cst.Call, above: cst.Call) -> list[cst.Call]:
     """Return the calls from one up to another, each called on what the one above it gives.
 
     Variables between them must be read once: what else reads one would get other elements.
     A condition that only adds an operation does not break a chain: `if c: ds = ds.shuffle(n)`.
-    Nor does a function of the script's own that is given the dataset, where that is asked for:
-    `cleaned(ds)`, `self.cleaned(ds)`.
     """
     value: cst.BaseExpression | None = below
     chain: list[cst.Call] = []
@@ -352,17 +347,7 @@ def chain_up(
         chain.append(value)
         if value is above:
             return chain
-        value = (_given_to_a_helper(value) if through_helpers else None) or receiver(value)
-
-
-def _given_to_a_helper(call: cst.Call) -> cst.BaseExpression | None:
-    """Return the dataset that a call hands to a function or method of the script's own."""
-    by_position = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
-    match call.func:
-        case cst.Name() | cst.Attribute(value=cst.Name(value="self" | "cls")) if by_position:
-            given = by_position[0]
-            return given if isinstance(given, cst.Name | cst.Call) else None
-    return None
+        value = receiver(value)
 
 
 def _value_of(source: Source, name: cst.Name, above: cst.Call) -> cst.BaseExpression:
@@ -403,7 +388,7 @@ def _value_of(source: Source, name: cst.Name, above: cst.Call) -> cst.BaseExpres
 def condition_around(source: Source, call: cst.Call) -> cst.If | None:
     """Return the `if` that only adds this operation to a dataset, with others maybe."""
     above = source.around(call, cst.If)
-    added = _added_by(above) if above is not None else None
+    added = _added_by(above)
     return above if added is not None and any(call is one for one in added[1]) else None
 
 
@@ -411,7 +396,7 @@ _ADDED_TOGETHER = {"shuffle", "repeat"}
 """Operations that one condition may add together: they look at no element."""
 
 
-def _added_by(statement: cst.CSTNode) -> tuple[str, list[cst.Call]] | None:
+def _added_by(statement: cst.CSTNode | None) -> tuple[str, list[cst.Call]] | None:
     """Return the dataset to which an `if` only adds operations, and their calls, the last one
     first: `if c: ds = ds.map(f)`, `if c: ds = ds.shuffle(n).repeat()`."""
     match statement:

@@ -13,7 +13,7 @@ import libcst as cst
 from pipediag.patching.chains import argument
 from pipediag.patching.evaluation_data import NO_DATASETS, origin
 from pipediag.patching.factories import OPERATIONS
-from pipediag.patching.sites import iterated_data, uses
+from pipediag.patching.sites import DEPTH, iterated_data, uses
 from pipediag.patching.source import (
     Change,
     NotPatchableError,
@@ -27,8 +27,6 @@ from pipediag.session.loops import Loop
 
 _Data = cst.Name | cst.Attribute | cst.Subscript | cst.Call
 _Binding = cst.AssignTarget | cst.AnnAssign | cst.AugAssign | cst.For | cst.NamedExpr | cst.AsName
-_DEPTH = 8
-"""Most names and functions that hand the data on to one another."""
 
 
 def with_copies_ahead(
@@ -73,7 +71,7 @@ def _is_dataset(files: Sequence[Source], value: _Value, depth: int = 0) -> bool:
         and source.span(name_of(call)).start in source.anchors.values()
     ):
         return place is None
-    found = _handed_on(files, *value) if depth < _DEPTH else []
+    found = _handed_on(files, *value) if depth < DEPTH else []
     return bool(found) and all(_is_dataset(files, one, depth + 1) for one in found)
 
 

@@ -9,7 +9,7 @@ import libcst as cst
 from pipediag.facts.pipeline import upstream_of
 from pipediag.patching.chains import argument
 from pipediag.patching.factories import function_parameters
-from pipediag.patching.sites import call_of, iterated_data, runs_once, uses
+from pipediag.patching.sites import DEPTH, call_of, iterated_data, runs_once, uses
 from pipediag.patching.source import Change, NotPatchableError, Source, called, only, walk
 from pipediag.session.loops import Loop
 from pipediag.session.model import Session
@@ -29,8 +29,6 @@ NO_DATASETS = frozenset(
 """Functions that return no dataset, or go through several."""
 _SWITCHES = ("True", "False", "None")
 """Ends of arguments by which a function may make data in another way."""
-_DEPTH = 8
-"""Most functions that hand the data on to one another."""
 _Data = cst.Name | cst.Attribute | cst.Subscript
 
 
@@ -67,11 +65,9 @@ def with_evaluation_cached(
 
 def _data_read(source: Source, line: int | None) -> Iterator[cst.BaseExpression]:
     for node in source.nodes:
-        if isinstance(node, cst.For | cst.CompFor | cst.Call) and source.line(node) == line:
-            if not isinstance(node, cst.Call):
-                ends = isinstance(node, cst.For) and [
-                    one for one in walk(node.body) if isinstance(one, _ENDS_A_LOOP)
-                ]
+        if isinstance(node, cst.For | cst.Call) and source.line(node) == line:
+            if isinstance(node, cst.For):
+                ends = any(isinstance(one, _ENDS_A_LOOP) for one in walk(node.body))
                 calls = {called(one) for one in source.all(cst.Call, node.iter)}
                 if ends or not calls.isdisjoint(NO_DATASETS):
                     raise NotPatchableError("The loop may read less than all of one dataset.")
@@ -80,9 +76,7 @@ def _data_read(source: Source, line: int | None) -> Iterator[cst.BaseExpression]
                 order = (name,) if name == "x" else ()
                 data = argument(node, name, order)
                 if data is None or any(argument(node, one, ()) is not None for one in _PARTIAL):
-                    raise NotPatchableError(
-                        "The call does not name the data of its evaluation, or reads a part of it."
-                    )
+                    raise NotPatchableError("The call names no data, or reads a part of it.")
                 yield data
 
 
@@ -110,7 +104,7 @@ def _cached(
         if not isinstance(data, _Data | cst.Call):
             raise NotPatchableError("What the evaluation reads is no variable and no call.")
         return source, [Change.insert(source.span(data).end, ".cache()")]
-    if depth >= _DEPTH:
+    if depth >= DEPTH:
         raise NotPatchableError("Too many functions hand on the data of the evaluation.")
     return _cached(files, *origin(files, source, data), depth + 1)
 
@@ -168,8 +162,7 @@ def _loops_around(
     for above in source.ancestors(data):
         if isinstance(above, cst.FunctionDef):
             break
-        header = isinstance(above, cst.For | cst.CompFor) and above.iter is node
-        if header or (isinstance(above, cst.BaseComp) and above.for_in is own):
+        if isinstance(above, cst.For) and above.iter is node:
             own = above
         elif isinstance(above, cst.BaseComp | cst.Lambda):
             raise NotPatchableError("The evaluation is in a comprehension, or in a lambda.")

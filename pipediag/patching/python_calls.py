@@ -102,12 +102,6 @@ def in_buckets(source: Source, call: cst.Call) -> list[Change]:
     ]
 
 
-def is_of_its_caller(source: Source, call: cst.Call) -> bool:
-    """Return True if the signature is a parameter of the function around."""
-    given = argument(call, "output_signature")
-    return isinstance(given, cst.Name) and source.is_parameter(given)
-
-
 def through_a_function(source: Source, change: CompileCall) -> list[Change]:
     """Call the model of a line, or a method, through a `tf.function` behind the imports."""
     method = change.method
@@ -217,12 +211,11 @@ def drawn_from_kept_sums(source: Source, line: int) -> list[Change]:
     drawn_from, size, again, weights = given
     if not isinstance(call.func, cst.Attribute):
         raise NotPatchableError("It is not called as a random generator's method.")
-    if weights is None or len(call.args) > len(given) - given.count(None):
+    if weights is None or drawn_from is None or len(call.args) > len(given) - given.count(None):
         raise NotPatchableError("It draws without weights, or along an axis.")
-    if again is not None and source.code(again) != "True":
-        raise NotPatchableError("It draws without replacement.")
-    if drawn_from is None or isinstance(drawn_from, cst.List | cst.Tuple | cst.ListComp):
-        raise NotPatchableError("It draws from a list.")
+    replaced = again is None or source.code(again) == "True"
+    if not replaced or isinstance(drawn_from, cst.List | cst.Tuple | cst.ListComp):
+        raise NotPatchableError("It draws without replacement, or from a list.")
     code = source.module.code_for_node
     name, definition = defined(source, WEIGHTED, source.span(call).start)
     count = code(size) if size is not None else "None"

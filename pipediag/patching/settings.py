@@ -62,17 +62,20 @@ def _given(source: Source, last: cst.Call, written: str) -> cst.BaseExpression |
         if isinstance(node.targets[0].target, cst.Attribute)
         and source.code(node.targets[0].target).endswith(f".{written}")
     ]
-    if len(set_) > 1:
-        raise NotPatchableError(f"The file sets `{written}` in several places.")
     if not set_:
         return None
-    call = _call_with_options(source, last)
-    target = source.code(set_[0].targets[0].target)
+    call, target = _call_with_options(source, last), source.code(set_[0].targets[0].target)
     options = argument(call, "options") if call is not None else None
-    if call is None or options is None or target != f"{source.code(options)}.{written}":
-        raise NotPatchableError(f"The file sets `{target}`, perhaps for another pipeline.")
-    if statement_of(source, set_[0]) not in block_of(source, statement_of(source, call)):
-        raise NotPatchableError(f"The file sets `{target}` only in some cases.")
+    if (
+        len(set_) > 1
+        or call is None
+        or options is None
+        or target != f"{source.code(options)}.{written}"
+        or statement_of(source, set_[0]) not in block_of(source, statement_of(source, call))
+    ):
+        raise NotPatchableError(
+            f"The file sets `{target}` several times, in some cases, or for another pipeline."
+        )
     return set_[0].value
 
 

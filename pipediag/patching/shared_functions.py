@@ -96,18 +96,14 @@ def is_chosen_around(source: Source, call: cst.Call) -> bool:
     """Return True if the function that a map or filter is given is, or reads, what the function or
     the loop around the call gives a value."""
     given = _function_given(call)
-    return any(source.references(name, given) for name in _chosen_around(source, call))
-
-
-def _chosen_around(source: Source, call: cst.Call) -> set[str]:
-    own = {one.name.value for one in source.all(cst.Param, _function_given(call))}
     names: set[str] = set()
     for around in source.ancestors(call):
         if isinstance(around, cst.FunctionDef | cst.For):
             names |= source.bound(around)
         if isinstance(around, cst.FunctionDef):
             names |= {one.name.value for one in source.all(cst.Param, around.params)}
-    return names - own
+    names -= {one.name.value for one in source.all(cst.Param, given)}
+    return any(source.references(name, given) for name in names)
 
 
 def _definitions(

@@ -60,8 +60,7 @@ def _offset(source: Source, op: Operation, twins: Sequence[Operation]) -> int:
         return candidates[0]
     if len(twins) != len(candidates) or not _one_chain(source, candidates):
         raise NotPatchableError(
-            f"Line {op.line} calls `{op.kind}` more than once, and it is unclear which "
-            "call this is."
+            f"Line {op.line} calls `{op.kind}` more than once: it is unclear which this is."
         )
     return candidates[[each.id for each in twins].index(op.id)]
 
@@ -94,7 +93,7 @@ def _one_chain(source: Source, offsets: Sequence[int]) -> bool:
     )
 
 
-_DEPTH = 8
+DEPTH = 8
 """Most functions that call one another; no pipeline is made deeper."""
 
 
@@ -173,9 +172,7 @@ class Repeats:
             elif self.suits in _OPTIONAL and self._holds_the_fit(source, above):
                 self.anew.append((source.path, source.line(above)))
             elif not (self.lasts and self.suits in _OPTIONAL):
-                raise MadeInALoopError(
-                    "The call is in a loop, which makes a new pipeline or model each time."
-                )
+                raise MadeInALoopError("The call is in a loop, which makes a new one each time.")
 
     def _holds_the_fit(self, source: Source, node: cst.CSTNode) -> bool:
         if self.within or self.fit is None or source.path != self.fit[0]:
@@ -201,15 +198,14 @@ class Repeats:
             optional = _OPTIONAL.get(self.suits)
             if (
                 optional is None
-                or depth >= _DEPTH
+                or depth >= DEPTH
                 or not all(call_of(where, each) for where, each in used)
                 or not Factory(source, function, until, used).is_alike(optional)
             ):
                 raise NotPatchableError(
-                    f"`{name}`, which makes it, is used in {len(used)} places, and only "
-                    "one of them was measured."
+                    f"`{name}` is used in {len(used)} places, and only one of them was measured."
                 )
-        elif depth >= _DEPTH:
+        elif depth >= DEPTH:
             return {}
         for where, place in used:
             its_call = call_of(where, place)
@@ -242,7 +238,7 @@ def runs_once(files: Sequence[Source], where: Source, node: cst.CSTNode, depth: 
             return False
         if isinstance(above, cst.FunctionDef):
             read = uses(files, where, above)
-            if len(read) != 1 or depth >= _DEPTH or not _is_called(*read[0]):
+            if len(read) != 1 or depth >= DEPTH or not _is_called(*read[0]):
                 return False
             return runs_once(files, *read[0], depth + 1)
     return True
@@ -257,7 +253,7 @@ def _above(
     for above in where.ancestors(node):
         yield where, above, within
         if isinstance(above, cst.FunctionDef):
-            for one, use in uses(files, where, above) if depth < _DEPTH else ():
+            for one, use in uses(files, where, above) if depth < DEPTH else ():
                 yield from _above(files, one, use, depth + 1)
             return
         within = above

@@ -124,8 +124,7 @@ class Workspace:
         self.hoists |= dict.fromkeys(repeats.hoists)
         if len(self.of_the_same_call(op_id)) > 1 and not makers and suits != "any":
             raise NotPatchableError(
-                f"Line {self.operation(op_id).line} was run for several pipelines, and only one of "
-                "them was measured."
+                f"Line {self.operation(op_id).line} made several pipelines: only one was measured."
             )
         return source, call
 
@@ -198,8 +197,7 @@ class Workspace:
             raise NotPatchableError(f"{Path(path).name} is not a Python file.")
         if _INSTALLED & set(Path(path).parts):
             raise NotPatchableError(
-                f"{Path(path).name} belongs to an installed package, and its next update would "
-                "undo the change."
+                f"{Path(path).name} belongs to an installed package: an update undoes the change."
             )
         return Source.of(path, self._read(path))
 

@@ -37,7 +37,6 @@ from pipediag.patching.python_calls import (
     defined,
     in_buckets,
     in_chunks,
-    is_of_its_caller,
     rewritten_call,
     through_a_function,
 )
@@ -231,10 +230,7 @@ def _check_read_to_the_end(workspace: Workspace, op_id: str) -> None:
         if not concerned or op_id not in {op.id for op in ops} or not _may_leave(workspace, loop):
             continue
         if loop.iterators > 1:
-            raise NotPatchableError(
-                f"The loop in line {loop.line} ends before all of its data is read, so that no "
-                "cache of it completes."
-            )
+            raise NotPatchableError(f"The loop in line {loop.line} ends before a cache completes.")
         workspace.notes.append(
             f"The loop in line {loop.line} can end before all of its data is read. A cache helps "
             "only if it reads all of it."
@@ -389,8 +385,10 @@ def _replace(workspace: Workspace, change: edits.Replace) -> None:
 
 
 def _stack(workspace: Workspace, change: edits.Replace) -> None:
-    suits: Suits = "one" if is_of_its_caller(*workspace.call(change.op_id)) else "any"
-    source, call = workspace.only_call(change.op_id, suits=suits)
+    source, call = workspace.call(change.op_id)
+    signature = argument(call, "output_signature")
+    of_the_caller = isinstance(signature, cst.Name) and source.is_parameter(signature)
+    workspace.only_call(change.op_id, suits="one" if of_the_caller else "any")
     workspace.change(source, in_chunks(source, call))
 
 

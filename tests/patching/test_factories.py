@@ -639,14 +639,6 @@ model.fit(make(1, True), callbacks=[Scores(val)])"""
             ".fit",
             "validation_data=val.cache())",
         ),
-        (
-            OWN_LOOP.replace(
-                "    for x, y in data:\n        score(model(x), y)\n",
-                "    return [score(model(x), y) for x, y in data]\n",
-            ),
-            "y in data",
-            "    evaluate(model, evaluation_data)\n",
-        ),
     ],
 )
 def test_a_cache_for_an_evaluation_alone_is_written_where_its_loop_gets_the_data(
@@ -930,38 +922,6 @@ class Data:
 
 Data().train()
 """
-OPTIONAL = HELPED.replace("ds = ds.shuffle(ds.card", "if n:\n            ds = ds.shuffle(ds.card")
-
-
-@pytest.mark.parametrize(
-    ("text", "after"),
-    [
-        (
-            HELPED,
-            "        ds = self.cleaned(ds).map(self.words).cache()"
-            ".shuffle(ds.cardinality(), seed=3).map(self.drop)\n",
-        ),
-        (
-            HELPED.replace("        ds = self.cl", "        ds = ds.take(9)\n        ds = self.cl"),
-            None,
-        ),
-        (OPTIONAL, None),
-        (
-            OPTIONAL.replace("ds.cardinality()", "9").replace(".map(self.drop)", ""),
-            "        ds = self.cleaned(ds).map(self.words).cache()\n"
-            "        if n:\n            ds = ds.shuffle(9, seed=3)\n",
-        ),
-    ],
-)
-def test_a_chain_may_go_through_a_function_of_the_script_s_own(
-    text: str, after: str | None
-) -> None:
-    ops = [op(text, "shuffle", ".shuffle("), op(text, "map", ".map(self.words")]
-    if ".map(self.drop)" in text:
-        ops.append(op(text, "map", ".map(self.drop", id="drop"))
-    made, after_it = patch(text, chained(*ops), Move("shuffle", "map"), Insert("map", "cache", {}))
-    assert (after is None) == (made.diff is None)
-    assert after is None or after in after_it
 
 
 def test_maps_that_a_loop_adds_are_changed_by_their_one_call() -> None:

@@ -760,7 +760,7 @@ def test_an_option_that_the_file_sets_is_set_otherwise() -> None:
     after = patched(text, ops(text), change, options=given)
     assert after == text.replace("enabled = False", "enabled = True")
     twice = f"{text}o.autotune.enabled = False\n"
-    assert "several places" in refused(twice, ops(twice), change, options=given)
+    assert "several times" in refused(twice, ops(twice), change, options=given)
 
 
 STEPS = """import tensorflow

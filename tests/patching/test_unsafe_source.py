@@ -188,26 +188,26 @@ LEFT_ALONE: dict[str, tuple[str, Change, str]] = {
         "o = tf.data.Options()\no.threading.private_threadpool_size = 1\n"
         "val = val.with_options(o)\nds = read(x).batch(3)\nmodel.fit(ds)\n",
         POOL,
-        "perhaps for another pipeline",
+        "for another pipeline",
     ),
     "options of a part of the pipeline": (
         "o = tf.data.Options()\no.threading.private_threadpool_size = 1\n"
         "ds = read(x).batch(3)\nfirst = ds.prefetch(1).with_options(o)\nmodel.fit(ds)\n",
         POOL,
-        "perhaps for another pipeline",
+        "for another pipeline",
     ),
     "options in some cases": (
         "o = tf.data.Options()\nif debug:\n    o.threading.private_threadpool_size = 1\n"
         "ds = read(x).batch(3)\nds = ds.with_options(o)\nmodel.fit(ds)\n",
         POOL,
-        "only in some cases",
+        "in some cases",
     ),
     "attributes that look like options": (
         "class C:\n    def __init__(self, n):\n"
         "        self.threading.private_threadpool_size = n\n\n\n"
         "ds = read(x).batch(3)\nmodel.fit(ds)\n",
         POOL,
-        "perhaps for another pipeline",
+        "for another pipeline",
     ),
     "an evaluation reads the elements": (
         "with scope():\n    ds = src.shuffle(9)\n    train = ds.map(f)\nmodel.evaluate(ds)\n",
