@@ -9,7 +9,7 @@ from typing import Literal
 
 import libcst as cst
 
-from pipediag.patching.chains import Statement, assigned, rebinds, statement_of, whole_lines
+from pipediag.patching.chains import Statement, assigned, statement_of, whole_lines
 from pipediag.patching.factories import (
     ANY_ORDER,
     CALL_THEIR_FUNCTION,
@@ -53,21 +53,13 @@ def _offset(source: Source, op: Operation, twins: Sequence[Operation]) -> int:
         )
     ids = {each.id for each in twins}
     # No one call has made both of two that read from each other.
-    if len(candidates) == 1 and (
-        not any(ids & set(each.parent_ids) for each in twins)
-        or grows_in_a_loop(source, source.calls[candidates[0]])
-    ):
+    if len(candidates) == 1 and not any(ids & set(each.parent_ids) for each in twins):
         return candidates[0]
     if len(twins) != len(candidates) or not _one_chain(source, candidates):
         raise NotPatchableError(
             f"Line {op.line} calls `{op.kind}` more than once: it is unclear which this is."
         )
     return candidates[[each.id for each in twins].index(op.id)]
-
-
-def grows_in_a_loop(source: Source, call: cst.Call) -> bool:
-    """Return True if a loop adds the operation again and again: `for f in fs: ds = ds.map(f)`."""
-    return rebinds(source, call) is not None and _outermost(source, call) is not None
 
 
 def _candidates(source: Source, op: Operation) -> list[int]:

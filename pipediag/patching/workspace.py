@@ -23,7 +23,6 @@ from pipediag.patching.sites import (
     Suits,
     anchored,
     called_beside,
-    grows_in_a_loop,
 )
 from pipediag.patching.snippets import find
 from pipediag.patching.source import (
@@ -101,18 +100,17 @@ class Workspace:
         return source, source.call(op_id)
 
     def only_call(
-        self, op_id: str, *, suits: Suits = "one", until: str | None = None, grown: bool = False
+        self, op_id: str, *, suits: Suits = "one", until: str | None = None
     ) -> tuple[Source, cst.Call]:
         """Return the call of an operation if the change is right for all that it has made.
 
-        `until` is the operation of the same file that is the last one to be changed. `grown` says
-        that the change is one of all operations that a loop adds to a pipeline by this call.
+        `until` is the operation of the same file that is the last one to be changed.
         """
         source, call = self.call(op_id)
         alike, ops = set(self.of_the_same_call(op_id)), every(self.session)
         above = (up.id for op in ops if op.id in alike for up in upstream_of(ops, op))
-        if not grown and not alike.isdisjoint(above) and grows_in_a_loop(source, call):
-            raise NotPatchableError("A loop makes several operations by this call.")
+        if suits != "any" and not alike.isdisjoint(above):
+            raise NotPatchableError("Several operations of a pipeline are made by this call.")
         end = source.span(call).end
         if until is not None:
             end = max(end, source.span(self.call(until)[1]).end)
@@ -122,7 +120,7 @@ class Workspace:
         self.makers |= makers
         self.anew.update(repeats.anew)
         self.hoists |= dict.fromkeys(repeats.hoists)
-        if len(self.of_the_same_call(op_id)) > 1 and not makers and suits != "any":
+        if len(alike) > 1 and not makers and suits != "any":
             raise NotPatchableError(
                 f"Line {self.operation(op_id).line} made several pipelines: only one was measured."
             )

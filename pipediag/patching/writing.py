@@ -124,9 +124,8 @@ def _pass_of(change: edits.Change) -> str:
 
 
 def _set(workspace: Workspace, change: edits.SetParameters) -> None:
-    parallel = set(change.parameters) <= _PARALLEL
-    suits: Suits = "any" if parallel else "one"
-    source, call = workspace.only_call(change.op_id, suits=suits, grown=parallel)
+    suits: Suits = "any" if set(change.parameters) <= _PARALLEL else "one"
+    source, call = workspace.only_call(change.op_id, suits=suits)
     if "batch_size" in change.parameters:
         _check_counted_batches(workspace, change.op_id, source)
         _check_batch_size(source, call)

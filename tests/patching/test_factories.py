@@ -351,44 +351,6 @@ def test_a_parser_that_others_use_or_that_is_not_found_stays(text: str) -> None:
     refused(text, parsing(text), *BATCH_FIRST)
 
 
-COLUMNS = factory(
-    "ds = read(x)\nif training:\n    ds = ds.shuffle(9)\nds = ds.map(row)\nreturn ds.batch(8)",
-    head="""def row(r):
-    a, b = tf.io.decode_csv(r, SPEC)
-    c = tf.stack([a, b])
-    d = tf.stack([a, b], axis=-1)
-    return tf.concat([c, d], 0)
-
-
-def make(x, training):
-""",
-)
-"""A function that stacks the columns of a row."""
-
-
-def stacking(text: str) -> list[Operation]:
-    ops = [op(text, kind, f".{kind}(") for kind in ("shuffle", "map", "batch")]
-    function = make_function(
-        file=SCRIPT,
-        line=line_of(text, "def row"),
-        graph_ops={"DecodeCSV": 1, "Pack": 2, "ConcatV2": 1},
-        row_operations=[on(text, "Pack", "c = "), on(text, "ConcatV2", "return tf.concat")],
-    )
-    return [replace(each, function=function) if each.kind == "map" else each for each in ops]
-
-
-def test_what_is_stacked_for_a_row_leaves_the_batch_first() -> None:
-    after = patched(COLUMNS, stacking(COLUMNS), *BATCH_FIRST)
-    assert "c = tf.stack([a, b], axis=1)\n" in after
-    assert "d = tf.stack([a, b], axis=-1)\n" in after
-    assert "tf.concat([c, d], 1)\n" in after
-
-
-def test_what_stacks_along_an_unknown_axis_is_refused() -> None:
-    text = COLUMNS.replace("[c, d], 0", "[c, d], AXIS")
-    assert refused(text, stacking(text), *BATCH_FIRST)
-
-
 FEATURES = factory(
     "ds = read(x)\nds = ds.map(row)\nreturn ds.batch(8)",
     head="""def bucket(value, edges):
@@ -413,11 +375,11 @@ def make(x, training):
 """A function that compares the columns of a row with lists, through a function for each column."""
 
 
-def bucketing(text: str, **sums: Any) -> list[Operation]:
+def bucketing(text: str) -> list[Operation]:
     called = "        }, known" if "        }, known" in text else "}, known"
     rows = [
         on(text, "GreaterEqual", "above = ", through=called, rank=0, operand=0, count=2),
-        on(text, "Sum", "reduce_sum(", through=called, **{"rank": 1, "count": 2, **sums}),
+        on(text, "Sum", "reduce_sum(", through=called, rank=1, count=2),
         on(text, "Equal", "known = ", rank=0, operand=1),
         on(text, "Any", "known = ", rank=1),
         on(text, "Reshape", "label = ", rank=0),
@@ -443,20 +405,16 @@ def test_what_a_row_compares_with_a_list_is_compared_for_each_row_of_a_batch() -
         assert f"    {line}\n" in after
 
 
-def test_a_sum_over_all_dimensions_of_a_row_leaves_the_batch_out() -> None:
-    after = patched(FEATURES, bucketing(FEATURES, rank=2), *BATCH_FIRST)
-    assert "return tf.reduce_sum(above, axis=[1, 2])\n" in after
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
     [
         ("\ndef make", "\nFIRST = bucket(3, (1, 2))\n\n\ndef make"),
         ("tf.constant(edges)", "tf.constant(edges) + (value >= 3)"),
         ("(a, [1])", "(a, [-1])"),
+        ("WEIGHTS)", "WEIGHTS, AXIS)"),
         ("known = tf.math.reduce_any(", "known = exists("),
     ],
-    ids=["shared", "two compare", "a computed size", "not found"],
+    ids=["shared", "two compare", "a computed size", "an unknown axis", "not found"],
 )
 def test_what_may_be_no_form_for_batches_is_refused(old: str, new: str) -> None:
     text = FEATURES.replace(old, new)
@@ -906,43 +864,18 @@ def test_a_dataset_that_is_to_keep_its_elements_is_created_before_the_loop(
     assert patched(text, [op(text, "map")], *CACHE) == FACTORY.replace("(f)", "(f).cache()") + after
 
 
-HELPED = """import tensorflow as tf
-
-class Data:
-    def cleaned(self, ds):
-        for step in STEPS:
-            ds = ds.map(step)
-        return ds
-
-    def train(self):
-        ds = self.elements("train")
-        ds = ds.shuffle(ds.cardinality(), seed=3)
-        ds = self.cleaned(ds).map(self.words).map(self.drop)
-        return ds.batch(8)
-
-Data().train()
-"""
+KINDS = ("map", "take")
 
 
-def test_maps_that_a_loop_adds_are_changed_by_their_one_call() -> None:
-    maps = [op(HELPED, "map", ".map(step", id=f"map{n}") for n in range(3)]
-    parallel = {"num_parallel_calls": AUTOTUNE}
-    after = patched(HELPED, chained(*maps), *(SetParameters(one.id, parallel) for one in maps))
-    assert "ds = ds.map(step, num_parallel_calls=tf.data.AUTOTUNE)" in after
-    assert "A loop makes several" in refused(HELPED, chained(*maps), Insert("map1", "cache", {}))
-
-
-def test_an_evaluation_s_maps_that_a_loop_adds_are_not_cached_one_by_one() -> None:
-    text = HELPED.replace("Data().train()", "model.fit(x)\nmodel.evaluate(Data().train())\n")
-    text += "model.predict(Data().train())\n"
-    session = session_of(text, keras={"epochs": 5})
-    maps = [op(text, "map", ".map(step", id=f"map{n}") for n in range(3)]
-    read = make_loop(id="loop_1", role="validation", pipeline=make_pipeline(ops=chained(*maps)))
-    trained = replace(session.loops[0], planned_rounds=1)
-    session = session.but(loops=[trained, read], run=make_run())
-    edit = Edit("cache", "a cache", (Insert("map2", "cache", {}),), loop_id="loop_1")
-    made, _ = make_patch(session, [edit], lambda _: text.encode())
-    assert "A loop makes several" in made.left_out[0].reason
+def test_maps_that_a_loop_adds_are_left_alone() -> None:
+    text = f"{HEAD}for step in STEPS:\n    ds = ds.map(step)\n"
+    maps = chained(*(op(text, "map", ".map(", id=f"map{n}") for n in range(3)))
+    parallel = SetParameters("map1", {"num_parallel_calls": AUTOTUNE})
+    for change in (parallel, Insert("map1", "cache", {})):
+        assert "more than once" in refused(text, maps, change)
+    text, caches = text.replace("(step)", "(step).take(9)"), [Insert("map1", "cache", {})]
+    ops = [op(text, kind, f".{kind}(", id=f"{kind}{n}") for n in range(2) for kind in KINDS]
+    assert "by this call" in refused(text, chained(*ops), *caches)
 
 
 @pytest.mark.parametrize(
