@@ -286,8 +286,10 @@ def _takes_a_size(statement: ast.stmt) -> bool:
     """Return True for `n = len(x)`, or with its shape: a tf.function would return a tensor."""
     match statement:
         case ast.Assign(value=value):
-            calls = {called_name(one) for one in ast.walk(value) if isinstance(one, ast.Call)}
-            return calls <= _OF_SIZES and not _OF_SIZES.isdisjoint(_named_in(ast.walk(value)))
+            nodes = [*ast.walk(value)]
+            calls = {called_name(one) for one in nodes if isinstance(one, ast.Call)}
+            named = {getattr(one, "attr", getattr(one, "id", None)) for one in nodes}
+            return calls <= _OF_SIZES and not _OF_SIZES.isdisjoint(named)
     return False
 
 
@@ -479,11 +481,3 @@ def _outside_of(scope: ast.AST, inside: list[ast.stmt]) -> Iterator[ast.AST]:
         if child not in inside:
             yield child
             yield from _outside_of(child, inside)
-
-
-def _named_in(nodes: Iterable[ast.AST]) -> Iterator[str]:
-    """Iterate over the names of what nodes name: variables, functions and attributes."""
-    for node in nodes:
-        match node:
-            case ast.Name(id=name) | ast.Attribute(attr=name):
-                yield name

@@ -104,8 +104,8 @@ class Factory:
                     case cst.For() if self._depends(node.iter):
                         self._differing |= self._source.names_in(node.target)
                     case cst.If() if self._depends(node.test):
-                        for each in _assignments(self._source, node):
-                            if not self._rebinds(each):
+                        for each in walk(node):
+                            if isinstance(each, _Assignment) and not self._rebinds(each):
                                 self._differing |= _targets(self._source, each)
                         defined = self._source.all(cst.FunctionDef, node)
                         self._differing |= {each.name.value for each in defined}
@@ -307,10 +307,6 @@ def _given(function: cst.FunctionDef, parameter: str, call: cst.CSTNode | None) 
         found = [one for one in function.params.children if isinstance(one, cst.Param)]
         value = next((one.default for one in found if one.name.value == parameter), None)
     return value.value if isinstance(value, cst.Name) else None
-
-
-def _assignments(source: Source, node: cst.CSTNode) -> list[_Assignment]:
-    return [*source.all(cst.Assign, node), *source.all(cst.AnnAssign, node)]
 
 
 def _targets(source: Source, node: _Assignment) -> set[str]:

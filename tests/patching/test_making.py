@@ -15,7 +15,6 @@ from pipediag.session.edits import (
     Insert,
     Move,
     SetModel,
-    SetOptions,
     SetParameters,
 )
 from tests.factories import make_session
@@ -35,8 +34,6 @@ OPS = [op(TEXT, "range", "range(9)"), op(TEXT, "map", ".map("), op(TEXT, "batch"
 VECTOR = Edit("vector", "", (Move("map", "batch"),))
 CACHE = Edit("cache", "", (Insert("map", "cache", {"elements": 3}),))
 CALLS = Edit("calls", "", (SetParameters("map", {"num_parallel_calls": 4}),))
-POOL = Edit("pool", "", (SetOptions({"threading.private_threadpool_size": 16}),))
-STEPS = Edit("steps", "", (SetModel({"steps_per_execution": 16}),))
 BY_HAND = Edit("by hand", "", (SetModel({"dtype_policy": "mixed_bfloat16"}),))
 
 
@@ -57,13 +54,6 @@ def test_the_order_of_edits_does_not_matter(edits: tuple[Edit, ...]) -> None:
     assert together == [edit.id for edit in edits]
     assert left_out == []
     assert after == TEXT.replace("ds = ds.map(f)\nds = ds.batch(3)\n", lines)
-
-
-def test_pipeline_and_model_are_changed_together() -> None:
-    together, _, after = made(CALLS, POOL, STEPS)
-    assert together == ["calls", "pool", "steps"]
-    assert "ds = ds.batch(3)\noptions = tf.data.Options()\n" in after
-    assert 'model.compile("sgd", steps_per_execution=16)\n' in after
 
 
 def test_what_can_not_be_written_leaves_the_others_in() -> None:

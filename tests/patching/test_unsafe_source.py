@@ -202,13 +202,6 @@ LEFT_ALONE: dict[str, tuple[str, Change, str]] = {
         POOL,
         "in some cases",
     ),
-    "attributes that look like options": (
-        "class C:\n    def __init__(self, n):\n"
-        "        self.threading.private_threadpool_size = n\n\n\n"
-        "ds = read(x).batch(3)\nmodel.fit(ds)\n",
-        POOL,
-        "for another pipeline",
-    ),
     "an evaluation reads the elements": (
         "with scope():\n    ds = src.shuffle(9)\n    train = ds.map(f)\nmodel.evaluate(ds)\n",
         BEHIND,
