@@ -8,7 +8,7 @@ from pathlib import Path
 import libcst as cst
 
 import pipediag
-from pipediag.patching.chains import POSITIONS, argument, behind, needed_argument
+from pipediag.patching.chains import POSITIONS, argument, assigned, behind, needed_argument
 from pipediag.patching.source import Change, NotPatchableError, Source, Span, called, only
 from pipediag.session.edits import CompileCall
 
@@ -63,8 +63,8 @@ _NONE = ("", "None")
 def in_chunks(source: Source, call: cst.Call) -> list[Change]:
     """Call the function in place of `from_generator`, and define it behind the file's imports."""
     generator, given = argument(call, "generator"), argument(call, "args")
-    if generator is None or (given is not None and source.code(given).strip("()[]") not in _NONE):
-        raise NotPatchableError("The generator is not given in the call, or takes arguments.")
+    if generator is None:
+        raise NotPatchableError("The generator is not given in the call.")
     span = source.span(call)
     name, definition = defined(source, "in_chunks", span.start)
     keywords = {arg.keyword.value for arg in call.args if arg.keyword is not None}
@@ -73,8 +73,15 @@ def in_chunks(source: Source, call: cst.Call) -> list[Change]:
         return [*definition, Change.replace(source.span(call.func), name)]
     if not isinstance(generator, cst.Name | cst.Attribute | cst.Lambda):
         raise NotPatchableError("The generator is created in the call and would be created twice.")
+    text = source.code(generator)
+    if given is not None and source.code(given).strip("()[]") not in _NONE:
+        if isinstance(generator, cst.Lambda) or source.all(cst.Call, given):
+            raise NotPatchableError("The generator, or its arguments, are created in the call.")
+        # As TensorFlow hands them on.
+        each = f"{source.needed_tensorflow()}.convert_to_tensor(each).numpy() for each in args"
+        text = f"lambda args={source.module.code_for_node(given)}: {text}(*[{each}])"
     # Whatever else is given: the dataset as it was made until now knows what its elements are.
-    opened = Change.insert(span.start, f"{name}({source.code(generator)}, ")
+    opened = Change.insert(span.start, f"{name}({text}, ")
     return [*definition, opened, Change.insert(span.end, ".element_spec)")]
 
 
@@ -187,7 +194,7 @@ def _column(source: Source, row: cst.Name) -> list[Change]:
         case cst.Subscript(
             value=value, slice=[cst.SubscriptElement(slice=cst.Index(value=key))]
         ), _:
-            if value is row and isinstance(key, cst.SimpleString):
+            if value is row and _is_text(source, key):
                 return []
         case cst.Attribute(attr=cst.Name(value="get")), cst.Call(func=called) if called is parent:
             return []
@@ -196,6 +203,34 @@ def _column(source: Source, row: cst.Name) -> list[Change]:
             if not used and not (isinstance(above, cst.Call) and above.func is parent):
                 return [Change.replace(source.span(parent), f'{row.value}["{column}"]')]
     raise NotPatchableError(f"`{row.value}` is used for more than reading columns by name.")
+
+
+def _is_text(source: Source, key: cst.BaseExpression) -> bool:
+    """Return True for a string, and for a name that is set to strings alone."""
+    if not isinstance(key, cst.Name):
+        return isinstance(key, cst.SimpleString)
+    found = [isinstance(one, cst.SimpleString) for one in _set_to(source, key)]
+    loops = (one for one in source.nodes if isinstance(one, cst.For | cst.CompFor))
+    found += [_lists_text(source, one.iter) for one in loops if key.deep_equals(one.target)]
+    return bool(found) and all(found)
+
+
+def _set_to(source: Source, name: cst.Name) -> list[cst.BaseExpression]:
+    given = (assigned(one) for one in source.nodes)
+    return [one[1] for one in given if one is not None and one[0] == name.value]
+
+
+def _lists_text(source: Source, value: cst.BaseExpression) -> bool:
+    """Return True for a list of strings, and for the columns of a DataFrame."""
+    if isinstance(value, cst.Name):
+        values = _set_to(source, value)
+        value = values[0] if len(values) == 1 else value
+    match value:
+        case cst.List(elements=elements) | cst.Tuple(elements=elements):
+            return all(isinstance(one.value, cst.SimpleString) for one in elements)
+        case cst.Attribute(attr=cst.Name(value="columns")):
+            return True
+    return False
 
 
 def drawn_from_kept_sums(source: Source, line: int) -> list[Change]:

@@ -330,6 +330,20 @@ def _is_handed_to_an_operation(source: Source, function: cst.CSTNode) -> bool:
     return is_method and called(call) in CALL_THEIR_FUNCTION
 
 
+def gets_tensors(files: Sequence[Source], where: Source, node: cst.CSTNode, depth: int = 0) -> bool:
+    """Return True if code is in a function that an operation calls, as `interleave(make)` does: it
+    gets symbolic tensors, which have no values yet."""
+    for above in where.ancestors(node):
+        if isinstance(above, cst.Lambda) and _is_handed_to_an_operation(where, above):
+            return True
+        if isinstance(above, cst.FunctionDef):
+            used = uses(files, where, above)
+            return any(_is_handed_to_an_operation(*one) for one in used) or (
+                depth < DEPTH and any(gets_tensors(files, *one, depth + 1) for one in used)
+            )
+    return False
+
+
 _PASS_ON = frozenset({"enumerate", "tqdm", "trange", "zip"})
 """Functions that go through a dataset that they are given, once for each call."""
 _STATEFUL = frozenset({"iter", "next", "as_numpy_iterator", "make_initializable_iterator"})

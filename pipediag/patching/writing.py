@@ -48,7 +48,7 @@ from pipediag.patching.settings import (
     with_options,
     with_workers,
 )
-from pipediag.patching.sites import Suits, hoisted, is_in_a_loop
+from pipediag.patching.sites import Suits, gets_tensors, hoisted, is_in_a_loop
 from pipediag.patching.snippets import EACH_SHAPE, cut, lengths_of_ids
 from pipediag.patching.source import (
     Change,
@@ -385,9 +385,13 @@ def _replace(workspace: Workspace, change: edits.Replace) -> None:
 
 def _stack(workspace: Workspace, change: edits.Replace) -> None:
     source, call = workspace.call(change.op_id)
-    signature = argument(call, "output_signature")
+    signature, given = argument(call, "output_signature"), argument(call, "args")
     of_the_caller = isinstance(signature, cst.Name) and source.is_parameter(signature)
     workspace.only_call(change.op_id, suits="one" if of_the_caller else "any")
+    files = [source, *workspace.other_files(source.path)]
+    names = source.all(cst.Name, given) if given is not None else []
+    if any(map(source.is_parameter, names)) and gets_tensors(files, source, call):
+        raise NotPatchableError("Its `args` may be tensors of another operation's function.")
     workspace.change(source, in_chunks(source, call))
 
 

@@ -38,6 +38,12 @@ def after(text: str) -> str:
             "in_chunks(rows, DATA.from_generator(rows, tf.int64, ()).element_spec)",
         ),
         (
+            "DATA.from_generator(self.rows, tf.int64, args=(path,))",
+            "in_chunks(lambda args=(path,): self.rows(*[tf.convert_to_tensor(each).numpy() "
+            "for each in args]), "
+            "DATA.from_generator(self.rows, tf.int64, args=(path,)).element_spec)",
+        ),
+        (
             "DATA.from_generator(rows, tf.int64, args=())",
             "in_chunks(rows, DATA.from_generator(rows, tf.int64, args=()).element_spec)",
         ),
@@ -64,9 +70,30 @@ def test_names_that_the_file_uses_are_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
+    ("args", "uses", "kept"),
+    [
+        ("[path]", "ds = files.interleave(make)\nfirst = make('a')\n", False),
+        ("[path]", "ds = make('a')\n", True),
+        ("[3]", "ds = files.interleave(make)\nfirst = make('a')\n", True),
+    ],
+)
+def test_arguments_that_callers_hand_on_are_those_of_one_measured_call(
+    args: str, uses: str, kept: bool
+) -> None:
+    """A path that `interleave` gives is a symbolic tensor."""
+    call = f"DATA.from_generator(rows, args={args}, output_signature=sig)"
+    text = f"{HEAD}\ndef make(path):\n    return {call}\n\n\n{uses}{FIT}"
+    if kept:
+        assert "in_chunks(lambda args=" in after(text)
+    else:
+        refused(text, [op(text, "from_generator")], CHUNKS)
+
+
+@pytest.mark.parametrize(
     ("call", "head"),
     [
-        ("DATA.from_generator(rows, output_signature=sig, args=(n,))", HEAD),
+        ("DATA.from_generator(rows, output_signature=sig, args=(next(n),))", HEAD),
+        ("DATA.from_generator(lambda n: rows(n), output_signature=sig, args=(3,))", HEAD),
         ("DATA.from_generator(*given)", HEAD),
         ("DATA.from_generator(Rows('x'), tf.int64)", HEAD),
         ("DATA.from_generator(rows, output_signature=sig)", HEAD.replace("np", "n") + "np = 3\n"),

@@ -131,6 +131,7 @@ def tqdm(rows, total):
     return rows
 
 
+KEY = "user"
 NAMES = ["user", "price"]
 FRAME = pd.DataFrame({"user": [1, 2], "price": [0.5, 2.0], "place": ["a", "b"]})
 
@@ -153,6 +154,9 @@ def in_a_loop(loop: str, use: str) -> str:
         ("for at, row in frame.iterrows():", 'yield at, row.get("price"), len(row["place"])'),
         ("for _ in range(2):", 'yield [row["user"] for _, row in frame.iterrows()]'),
         ("for _, row in tqdm(frame.iterrows(), total=2):", 'yield row["user"]'),
+        ("for _, row in frame.iterrows():", "yield [row[name] for name in NAMES]"),
+        ("for _, row in frame.iterrows():", "yield {name: row[name] for name in frame.columns}"),
+        ("for _, row in frame.iterrows():", "yield row[KEY]"),
     ],
 )
 def test_rows_of_a_frame_come_as_dictionaries(loop: str, use: str) -> None:
@@ -178,7 +182,7 @@ def test_rows_of_a_frame_come_as_dictionaries(loop: str, use: str) -> None:
         ("for _, row in frame.iterrows():", "yield parse(row)"),
         ("for _, row in frame.iterrows():", "yield row[:2]"),
         ("for _, row in frame.iterrows():", "yield row[NAMES].sum()"),
-        ("for _, row in frame.iterrows():", "yield [row[name] for name in NAMES]"),
+        ("for _, row in frame.iterrows():", "yield [row[one] for one in [NAMES]]"),
         ("for _, row in frame.iterrows():", "row.user = 3"),
         ("for pair in frame.iterrows():", "yield pair[1]"),
         ("for number, (at, row) in enumerate(frame.iterrows()):", 'yield number, row["user"]'),
