@@ -73,15 +73,11 @@ def package_of(filename: str) -> str | None:
     for marker in ("site-packages", "dist-packages"):
         if marker in parts[:-1]:
             return parts[parts.index(marker) + 1].removesuffix(".py")
-    return None if filename.startswith(_STANDARD_LIBRARY) else _installed_elsewhere(filename)
-
-
-def _installed_elsewhere(filename: str) -> str | None:
-    """Return the package of a file in a folder on the path, as `pip --target` fills one."""
-    path = Path(filename)
+    if filename.startswith(_STANDARD_LIBRARY):
+        return None
     for root in sys.path[1:]:  # the first is the script's own
-        if root and filename.startswith(root) and path.is_relative_to(root):
-            name = path.relative_to(root).parts[0].removesuffix(".py")
+        if root and filename.startswith(f"{root}{os.sep}"):  # as `pip --target` fills one
+            name = filename[len(root) + 1 :].partition(os.sep)[0].removesuffix(".py")
             if name in _installed_in(root):
                 return name
     return None

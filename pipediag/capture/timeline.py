@@ -9,11 +9,11 @@ import _thread
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pipediag.capture.callsites import CallSite, ScriptLine, Stack, script_line_of, stacks
+from pipediag.capture.callsites import CallSite, ScriptLine, script_line_of, stacks
 from pipediag.session.messages import encode
 from pipediag.session.timeline import SeenLine, SeenLines, Span, Unwritten
 from pipediag.vocabulary import SpanKind
@@ -305,7 +305,9 @@ class LineSampler:
             while True:
                 self._asleep.acquire(timeout=_INTERVAL_NS / 1e9)
                 now_ns = time.monotonic_ns()
-                line = self._line_in(stacks((self._thread, self._home)))
+                threads = self._thread, self._home
+                lines = map(script_line_of, map(stacks(threads).get, threads))
+                line = next(filter(None, lines), None)
                 with self._lock:
                     if not self._wanted:
                         self._ended = None
@@ -324,10 +326,6 @@ class LineSampler:
             return
         finally:
             ended.release()
-
-    def _line_in(self, stacks: Mapping[int, Stack]) -> ScriptLine | None:
-        """Return the line of the chosen thread, or else that of the main one."""
-        return script_line_of(stacks.get(self._thread)) or script_line_of(stacks.get(self._home))
 
     def _taken(self, now_ns: int) -> SeenLines | None:
         seen, self._seen = self._seen, {}

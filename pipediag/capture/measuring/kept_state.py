@@ -59,14 +59,9 @@ class TrainingState:
     def restore_values(self) -> None:
         """Put the values of the variables back, and leave the generators as they are.
 
-        One after the other, as a device may have no room for a second copy of a large table: what
-        did not fit is tried once more when all others are back.
+        One after the other, as a device may have no room for a second copy of a large table.
         """
-        left = [pair for pair in self._values if not _assigned(*pair)]
-        if not left:
-            return
-        gc.collect()  # what trials have let go of may hold the room that is missing
-        lost = [variable for variable, value in left if not _assigned(variable, value)]
+        lost = [variable for variable, value in self._values if not _assigned(variable, value)]
         if lost:
             raise NotRestoredError(
                 f"{len(lost)} of {len(self._values)} variables could not be put back as they were "

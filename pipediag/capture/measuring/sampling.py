@@ -114,16 +114,13 @@ class StackSampler:
         SWITCH_INTERVAL.shorten()
         try:
             while not self._ended.wait(_INTERVAL_NS / 1e9):
-                self._sample()
+                at_ns = time.monotonic_ns()
+                self._samples.append((at_ns, self._lines_in(stacks())))
         except Exception:
             # What was sampled so far is good; nothing of ours may reach threading.excepthook.
             return
         finally:
             SWITCH_INTERVAL.restore()
-
-    def _sample(self) -> None:
-        at_ns = time.monotonic_ns()
-        self._samples.append((at_ns, self._lines_in(stacks())))
 
     def _lines_in(self, stacks: Mapping[int, Stack]) -> list[tuple[ScriptLine, str]]:
         """Return the lines of the user's code, without those at which the loop calls a framework,

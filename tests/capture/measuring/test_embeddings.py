@@ -113,19 +113,6 @@ def test_the_step_draws_the_batches_that_it_would_have_drawn(measured: Measured)
     assert (table.ids.lookups, table.ids.unique_per_step) == (4, 1.5)
 
 
-def test_an_error_of_ours_costs_the_step_no_batch(
-    measured: Measured, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    measured.until(Phase.IDS)
-
-    def fails(_: Any) -> None:
-        raise RuntimeError("strange")
-
-    monkeypatch.setattr(measured.diagnosis.embeddings, "batch_drawn", fails)
-    assert draws(measured, [1, 2], [3, 3]) == [[1, 2], [3, 3]]
-    assert "RuntimeError: strange" in measured.recording.notes[-1]
-
-
 def test_ids_that_can_not_be_counted_end_the_look_and_cost_no_batch(measured: Measured) -> None:
     measured.until(Phase.IDS)
     measured.runtime.tables.tables[0].looked_up = lambda given: [

@@ -16,7 +16,7 @@ import pytest
 
 from pipediag.capture.pipelines.calls import Call
 from pipediag.capture.replay import NotReplayableError, rebuilding, replacing
-from pipediag.capture.replay.graph import Node, reorders
+from pipediag.capture.replay.graph import Node
 from pipediag.capture.replay.rebuilding import _is_reordered, refuse_to_disturb
 from pipediag.capture.replay.replacing import (
     _made_ahead,
@@ -217,24 +217,6 @@ def test_a_function_that_is_not_found_is_refused(
     with pytest.raises(NotReplayableError):
         other_code([RewriteCall("op", str(path), line, function)], files, pytest.fail)
     assert list(rows(1)) == [1]
-
-
-@pytest.mark.parametrize(
-    ("kind", "parameters", "expected"),
-    [
-        ("list_files", {}, True),
-        ("list_files", {"shuffle": False}, False),
-        ("shuffle", {}, True),
-        ("shuffle", {"reshuffle_each_iteration": False}, False),
-        ("interleave", {"deterministic": False}, True),
-        ("interleave", {"deterministic": None}, False),
-    ],
-)
-def test_what_may_give_another_order_in_another_pass(
-    kind: str, parameters: dict[str, Any], expected: bool
-) -> None:
-    operation = RecordedOperation("op1", kind, "op1", None, None, parameters=parameters)
-    assert reorders(operation) is expected
 
 
 ORDER = [1, 2, 3]

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from pipediag.capture.link import NoCommandError
 from pipediag.capture.loops.loop import Stage as InPlace
 from pipediag.capture.replay import NotReplayableError
 from pipediag.capture.trying import protocol
@@ -200,20 +199,6 @@ def test_at_the_end_the_script_has_its_iterator_and_its_model(
     assert stage.events == [BlockRun]
     assert (stage.over, stage.model.used) == ([False], [{}])
     assert stage.consumer.stage is InPlace.OWN
-
-
-def test_trials_end_where_the_parent_is_not_understood(stage: Stage) -> None:
-    def ask() -> None:
-        raise NoCommandError("nothing was said")
-
-    stage.parent.block("base")
-    trials = stage.prepared()
-    stage.parent.looks = ask
-    stage.step(trials, times=WARM_STEPS + 10)
-
-    assert (stage.handed_out, stage.model.used[-1]) == (None, {})
-    assert stage.over == [True]
-    assert stage.told[-1] == TrialsOver("nothing was said")
 
 
 # The pipeline alone.
