@@ -76,8 +76,9 @@ def package_of(filename: str) -> str | None:
     if filename.startswith(_STANDARD_LIBRARY):
         return None
     for root in sys.path[1:]:  # the first is the script's own
-        if root and filename.startswith(f"{root}{os.sep}"):  # as `pip --target` fills one
-            name = filename[len(root) + 1 :].partition(os.sep)[0].removesuffix(".py")
+        if root and filename.startswith(root) and Path(filename).is_relative_to(root):
+            # As `pip --target` fills one.
+            name = Path(filename).relative_to(root).parts[0].removesuffix(".py")
             if name in _installed_in(root):
                 return name
     return None

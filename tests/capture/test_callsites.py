@@ -81,17 +81,6 @@ def test_a_call_that_a_framework_makes(package: str, by_framework: bool) -> None
     assert run() == CallSite("/home/me/train.py", 3, "run", by_framework)
 
 
-def test_no_users_code_on_the_stack() -> None:
-    found: list[CallSite | None] = []
-    text = "def run():\n    found.append(call_site())\n"
-    names = defined(f"{SITE}/tensorflow/a.py", text, call_site=call_site, found=found)
-    thread = threading.Thread(target=names["run"])
-    thread.start()
-    thread.join()
-
-    assert found == [None]
-
-
 def test_a_library_in_a_folder_of_its_own_is_installed_but_not_in_that_of_the_script(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

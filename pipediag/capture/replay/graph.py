@@ -259,12 +259,7 @@ class Graph:
 
     def __init__(self, dataset: Any) -> None:
         self._nodes: dict[int, Node] = {}
-        try:
-            self.end = Node([self._read(dataset)])
-        except RecursionError:
-            raise NotReplayableError(
-                "The pipeline is too long a chain of datasets to build again."
-            ) from None
+        self.end = Node([self._read(dataset)])
 
     def _read(self, dataset: Any) -> Node:
         known = self._nodes.get(id(dataset))

@@ -87,12 +87,6 @@ def test_a_shared_buffer_is_no_batch_for_several_threads() -> None:
     assert _mixed_by_threads(lambda _: [np.array(next(draws))], range(40), 4) is None
 
 
-@pytest.mark.parametrize("generator", [lambda: iter(()), Rows().__len__])
-def test_a_generator_is_not_read_by_workers(generator: Any) -> None:
-    with pytest.raises(NotReplayableError, match="PyDataset of Keras 3"):
-        read_by_workers(Node([], call=call(generator)), {"workers": 2}, [])
-
-
 def test_batches_keep_their_order_and_no_more_are_made_than_may_wait() -> None:
     asked: list[int] = []
 
