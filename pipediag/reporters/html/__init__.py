@@ -117,12 +117,11 @@ def run_timeline(run: Run | None) -> list[Passed]:
     for span in spans:
         start, width = (100.0 * part / whole for part in (span.start_ms - begin, span.duration_ms))
         last = found[-1] if found else None
-        if last is not None and start + width - last.start < _NARROWEST:
+        end = start + width
+        if last and (last.part == span.part or end - last.start < _NARROWEST):
             # The longer of two stretches that share a pixel gives its colour.
             longer = last.part if last.width >= width else span.part
-            found[-1] = Passed(last.start, start + width - last.start, longer)
-        elif last is not None and last.part == span.part:
-            found[-1] = Passed(last.start, start + width - last.start, last.part)
+            found[-1] = Passed(last.start, end - last.start, longer)
         else:
             found.append(Passed(start, width, span.part))
     return found
