@@ -175,16 +175,14 @@ def nested_events(line: Line, name_ids: Collection[int]) -> Nesting:
 
 def parents_of(starts: Times, ends: Times) -> Indices:
     """Return the place of the last event before each that lasts beyond its start, or `TOP`."""
-    parents = np.arange(-1, len(starts) - 1)
-    # `TOP` is the last place here, where an event without end stands.
-    lasting = np.append(ends, np.iinfo(np.int64).max)
-    over = np.flatnonzero(lasting[parents] <= starts)
-    while len(over):
-        # Events between an event and its candidate had ended before it began, and so had those
-        # between the candidate and its own candidate.
-        parents[over] = parents[parents[over]]
-        over = over[lasting[parents[over]] <= starts[over]]
-    return parents
+    parents: list[int] = []
+    lasting: list[tuple[int, int]] = []
+    for place, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+        while lasting and lasting[-1][0] <= start:
+            lasting.pop()
+        parents.append(lasting[-1][1] if lasting else TOP)
+        lasting.append((end, place))
+    return np.array(parents, np.intp)
 
 
 @dataclass(frozen=True)
