@@ -38,7 +38,7 @@ Call = tuple[Source, cst.CSTNode]
 class Factory:
     """One dataset factory, and the names in it whose values differ between its calls.
 
-    Its code counts up to an offset.
+    Its code counts up to an offset. `one_object` says that all calls are of one object's method.
     """
 
     def __init__(
@@ -47,6 +47,7 @@ class Factory:
         function: cst.FunctionDef,
         until: int,
         calls: Sequence[Call],
+        one_object: bool = False,
     ) -> None:
         self._source = source
         self._until = until
@@ -60,7 +61,8 @@ class Factory:
             where.code(name.value) if isinstance(name, cst.Attribute) else None
             for where, name in calls
         }
-        self._one_instance = len(receivers) == 1 and function.name.value != "__init__"
+        self._one_instance = one_object or len(receivers) == 1
+        self._one_instance &= function.name.value != "__init__"
         self._given = {
             name
             for name in function_parameters(function)

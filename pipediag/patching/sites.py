@@ -192,7 +192,9 @@ class Repeats:
                 optional is None
                 or depth >= DEPTH
                 or not all(call_of(where, each) for where, each in used)
-                or not Factory(source, function, until, used).is_alike(optional)
+                or not Factory(
+                    source, function, until, used, self._is_of_one_object(source, function)
+                ).is_alike(optional)
             ):
                 raise NotPatchableError(
                     f"`{name}` is used in {len(used)} places, and only one of them was measured."
@@ -208,6 +210,16 @@ class Repeats:
             end = where.span(its_call or place).end
             makers |= self.refuse(where, place, end, depth + 1, made)
         return makers
+
+    def _is_of_one_object(self, source: Source, function: cst.FunctionDef) -> bool:
+        """Return True if it is a method, and the program makes one object of its class."""
+        owner = source.class_of(function)
+        if owner is None:
+            return False
+        name = owner.name.value
+        read = [(where, one) for where in self.files for one in _reads_of(where, source, name)]
+        read = [(where, one) for where, one in read if not where.around(one, cst.Annotation)]
+        return len(read) == 1 and call_of(*read[0]) is not None and runs_once(self.files, *read[0])
 
     def _reaching(self, source: Source, function: cst.FunctionDef, call: cst.CSTNode) -> list[Call]:
         """Return the uses of a function by which the call in it may be made."""
@@ -296,14 +308,17 @@ def uses_in(where: Source, source: Source, function: cst.FunctionDef) -> list[cs
         raise NotPatchableError("It is not known which code calls objects of its class.")
     if name == "__init__" and owner is not None:
         name, owner = owner.name.value, None
+    if owner is None or not where.has(name):
+        return _reads_of(where, source, name)
+    named = [each for each in where.all(cst.Attribute) if each.attr.value == name]
+    return [each for each in named if not _is_data_of_its_class(where, each)]
+
+
+def _reads_of(where: Source, source: Source, name: str) -> list[cst.CSTNode]:
+    """Return where a file reads a function or a class that the file `source` defines."""
     if not where.has(name):
         return []
-    if owner is not None:
-        named = [each for each in where.all(cst.Attribute) if each.attr.value == name]
-        return [each for each in named if not _is_data_of_its_class(where, each)]
-    if where.path == source.path:
-        return list(where.references(name))
-    return where.imported_as(name)
+    return [*where.references(name)] if where.path == source.path else where.imported_as(name)
 
 
 def _is_data_of_its_class(source: Source, attribute: cst.Attribute) -> bool:

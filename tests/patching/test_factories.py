@@ -224,6 +224,26 @@ def test_methods_make_their_pipelines_alike_unless_objects_hold_other_functions(
     assert (made.diff is not None) == right
 
 
+WITH_STATE = OTHER_OBJECT.replace("return row", "return cut(row, self.size)")
+MADE_HERE = WITH_STATE.replace("a = train", "def main(data: Data):\n    first = data")
+MADE_HERE = MADE_HERE.replace("b = test", "    second = self.data")
+
+
+@pytest.mark.parametrize(
+    ("made", "right"),
+    [
+        ("\nmain(Data())\n", True),
+        ("\nmain(Data())\nmain(Data())\n", False),
+        ("\nfor size in sizes:\n    main(Data(size))\n", False),
+        ("\nclass Other(Data): pass\n\nmain(Other())\nmain(Data())\n", False),
+    ],
+)
+def test_methods_of_the_only_object_make_their_pipelines_alike(made: str, right: bool) -> None:
+    """Its methods may call it by other names than the rest of the program."""
+    changed, _ = patch(MADE_HERE + made, ops_of(MADE_HERE), *CACHE)
+    assert (changed.diff is not None) == right
+
+
 @pytest.mark.parametrize(("parses", "right"), [("row", True), ("cut(row, self.size)", False)])
 def test_what_a_class_makes_when_it_is_created_is_made_for_each_object(
     parses: str, right: bool
