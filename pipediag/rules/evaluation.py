@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import takewhile
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from pipediag.facts.limits import INPUT_WAIT
 from pipediag.facts.machine import cpus
+from pipediag.facts.names import line_name
 from pipediag.facts.pipeline import (
     call_name,
     calls_python,
@@ -315,7 +315,7 @@ def _check_small_predict(session: Session) -> Iterator[Finding]:
 
 
 def _line(timed: Prediction) -> str:
-    return f"{Path(timed.file).name}:{timed.line}"
+    return line_name(timed.file, timed.line)
 
 
 EAGER_EVALUATION = Rule(

@@ -8,14 +8,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from pathlib import PurePath
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pipediag.facts.limits import Threshold, bound
-from pipediag.facts.names import exact_time, memory_size
+from pipediag.facts.names import exact_time, line_name, memory_size
 from pipediag.facts.run_gain import gain_at_most
 from pipediag.facts.step import UNEVEN
 from pipediag.rules.relevance import EVERY, OFTEN, THRESHOLDS, weigh_rows
@@ -265,7 +264,7 @@ def hot_functions(run: Run, what: str | None, loop_line: int | None = None) -> l
         HotFunction(
             (file, own[0].line),
             share,
-            f"{share:.0f} % of it is {by} in `{function}` ({PurePath(file).name}:{own[0].line})",
+            f"{share:.0f} % of it is {by} in `{function}` ({line_name(file, own[0].line)})",
             own[0].code or "",
         )
         for (by, file, function), own in functions.items()

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from pathlib import PurePath
 from statistics import fmean
 
 import numpy as np
 
 from pipediag.facts.limits import INPUT_BOUND, Threshold, bound
-from pipediag.facts.names import exact_time
+from pipediag.facts.names import exact_time, line_name
 from pipediag.facts.pipeline import operations, place_name
 from pipediag.facts.python_callables import (
     callback_percent,
@@ -144,7 +143,7 @@ def _check_own_python(session: Session) -> Iterator[Finding]:
 
 
 def _at(place: HotLine | EagerStep | GraphStep | Prediction) -> str:
-    return f"{PurePath(place.file).name}:{place.line}"
+    return line_name(place.file, place.line)
 
 
 SHARE = Threshold("`predict` in a step", 10.0, "% of the step", "own choice")

@@ -8,6 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from pipediag.facts.limits import Threshold, bound
+from pipediag.facts.names import line_name
 from pipediag.facts.pipeline import call_name, every
 from pipediag.facts.run import is_step_function, rows_of_loop, traces_of_step
 from pipediag.facts.run_gain import gain_at_most
@@ -99,7 +100,7 @@ def _for_all_shapes(loop: Loop) -> Edit | None:
         return None
     file, line, function = places[0].groups()
     change = CompileFunction(file, int(line), function, reduce_retracing=True)
-    label = f"reduce_retracing=True for `{function}` ({PurePath(file).name}:{line})"
+    label = f"reduce_retracing=True for `{function}` ({line_name(file, int(line))})"
     return RETRACING.edit(function, label, change)
 
 

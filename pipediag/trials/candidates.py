@@ -32,6 +32,7 @@ from pipediag.session.edits import (
 )
 from pipediag.session.findings import Finding
 from pipediag.session.model import Session
+from pipediag.session.record import Interval
 from pipediag.session.recorded_loops import TimedPairs
 from pipediag.session.trials import Trial
 from pipediag.trials import Variant
@@ -179,14 +180,9 @@ def _with_timed_step(session: Session, finding: Finding) -> Finding:
     calls = _epochs(session) if step.called_again else 1.0
     faster = partial(faster_steps, session, fmean(step.own_ms))
     trace_s = calls * step.traced_ms / 1e3
-    more = step.traces - step.shapes
-    found = _with_pairs(finding, step, faster, once_s=trace_s * step.traces)
-    if not more or found.trial is None:
-        return found
-    ends_s = (trace_s * step.shapes, trace_s * (step.traces + more))
-    return found.model_copy(
-        update={"trial": found.trial.model_copy(update={"once_ci95_s": ends_s})}
-    )
+    unseen = step.traces - step.shapes
+    ends_s = (trace_s * step.shapes, trace_s * (step.traces + unseen)) if unseen else None
+    return _with_pairs(finding, step, faster, once_s=trace_s * step.traces, once_ci95_s=ends_s)
 
 
 def _with_pairs(
@@ -195,6 +191,7 @@ def _with_pairs(
     faster: Callable[[float], float],
     *,
     once_s: float | None = None,
+    once_ci95_s: Interval | None = None,
 ) -> Finding:
     """Return the finding with the trial that pairs of times make; `faster` returns the speed-up by
     the part that is left of what was timed."""
@@ -207,6 +204,7 @@ def _with_pairs(
         ci95=ratio.interval,
         blocks=ratio.rounds,
         once_s=once_s,
+        once_ci95_s=once_ci95_s,
     )
     return finding.model_copy(update={"trial": trial})
 

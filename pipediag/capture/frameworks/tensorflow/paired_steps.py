@@ -58,7 +58,7 @@ class _Step:
     elements: Any = None
     """Specs of the elements of the dataset that the loop goes through; None without one."""
     shapes: Counter[tuple[_Shape, ...]] = field(default_factory=Counter)
-    """How often steps were given tensors of these shapes."""
+    """Numbers of steps by the shapes of the tensors that they were given."""
     function: Any = None
     tracing_ms: float = 0.0
     """Time of all traces so far, their first calls included."""
