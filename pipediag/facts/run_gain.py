@@ -78,7 +78,8 @@ def _taken(run: Run, rows: Iterable[RunPart]) -> Taken:
 def gain_for_run(session: Session, finding: Finding) -> RunGain | None:
     """Return the gain of the run by a finding's advice: as measured, or else at most."""
     run, trial = session.run, finding.trial
-    if run is None or finding.about_results:
+    # What was measured on top of others is of a run that they have made shorter.
+    if run is None or finding.about_results or trial.on_top_of:
         return None
     if trial.basis in ("traces", "pauses") and trial.speedup is not None:
         return _becoming(run, run.whole_s / trial.speedup, "measured").but(ci95=trial.ci95)

@@ -47,6 +47,8 @@ class Trial(SpeedUp):
     """Number of traces in the trial of a `tf.function` with `reduce_retracing`."""
     same_elements: int | None = None
     """Number of elements before an added cache that were the same in two passes."""
+    on_top_of: list[str] = []
+    """Ids of confirmed edits with which it was compared in place of the pipeline as written."""
     caveats: list[str] = []
     """Sentences on what the measurement leaves out or changes."""
 

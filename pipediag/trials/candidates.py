@@ -55,6 +55,8 @@ class Candidate:
     """Upper bound on the gain of the run or its part, or the expected one; 1 if not known."""
     same_as: tuple[str, ...] = ()
     """Ids of other findings' edits that make the same changes."""
+    problem: tuple[str, str] | None = None
+    """Rule and operation of its finding: what else they advise solves the same in another way."""
 
     @property
     def variant(self) -> Variant:
@@ -95,6 +97,7 @@ def candidates(findings: Iterable[Finding]) -> list[Candidate]:
             fails=finding.status == "fail",
             condition=finding.condition,
             at_most=_at_most(finding),
+            problem=(finding.rule, finding.op_id) if finding.op_id is not None else None,
         )
     return list(found.values())
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pipediag.estimates import FEWEST_ROUNDS, estimate
 from pipediag.facts.run import PAUSED_NS
 from pipediag.facts.step import shapes_vary
-from pipediag.session.edits import saves_pauses
+from pipediag.session.edits import Edit, saves_pauses, saves_traces
 from pipediag.session.findings import Finding
 from pipediag.session.messages import BlockRun
 from pipediag.session.recorded_loops import LoopFacts
@@ -18,12 +18,17 @@ from pipediag.session.trials import Combined, PipelineAlone, Trial, TrialRun
 from pipediag.trials import Executor, OnEvent, VariantRefusedError
 from pipediag.trials.bench import BASE_VARIANT, Bench, TakenBy, TrialsEndedError
 from pipediag.trials.candidates import Candidate, candidates
-from pipediag.trials.contest import Contest, OfRun, combine
+from pipediag.trials.combination import Combination, OfRun
+from pipediag.trials.contest import MUCH, Contest, Tried
 
 PULL_S = 0.3
 MOST_PULLS = 5
 PULLS_SHARE = 0.15
 """Share of the time left that pulling the pipeline alone may take while edits are tried."""
+
+NOT_SLOWER = 0.97
+"""Upper end of the interval of an edit from which it is tried again on top of others. Own choice:
+what makes the pipeline as written slower may do so to any."""
 
 STEPS = TakenBy()
 
@@ -106,6 +111,8 @@ class _Trials:
         self._bench = bench
         self._no_epochs = no_epochs
         self._of_run = of_run
+        self._on_top: list[Candidate] = []
+        """Edits that were confirmed on top of others alone."""
         self._only_pulls = bench.taken_by.basis == "pipeline"
 
     def run(self, listed: list[Candidate]) -> None:
@@ -155,6 +162,7 @@ class _Trials:
 
     def _measure(self, first: list[Candidate]) -> None:
         contest, ended = self.contest, None
+        combination = Combination(self._bench, self._of_run)
         others_fail = any(one.fails for one in first if not one.changes_hyper_parameter)
         turns = {one.edit.id: _turn(one, others_fail) for one in first}
         try:
@@ -162,12 +170,16 @@ class _Trials:
             self.notes += self._bench.taken_by.left_out
             now = [one for one in first if not turns[one.edit.id]]
             slow = [one for one in now if self._bench.takes_long(one.variant)]
-            later = sorted(first, key=lambda one: turns[one.edit.id])[len(now) :] + slow
+            later = sorted(first, key=lambda one: turns[one.edit.id])[len(now) :]
             contest.enter(one for one in now if one not in slow)
-            contest.more_to_come = bool(later)
+            contest.more_to_come = bool(later or slow)
             self._one_by_one()
             contest.more_to_come = False
-            contest.enter(self._needed(later))
+            combination.take(contest.take_confirmed())
+            open_ones = [*(one for one in later if turns[one.edit.id] == 1), *slow]
+            self._try_on_top(combination, open_ones)
+            combination.measure()
+            contest.enter(self._needed([*later, *slow]))
             self._one_by_one()
         except TrialsEndedError as error:
             ended = str(error)
@@ -175,10 +187,13 @@ class _Trials:
             for one in first:
                 if one.edit.id not in contest.trials:
                     contest.refuse(one, ended)
-        self.combined = combine(self._bench, contest.confirmed, ended, self._of_run)
+        with suppress(TrialsEndedError):
+            combination.take(contest.take_confirmed(), ended)
         with suppress(TrialsEndedError):
             if ended is None and self._bench.lost is None:
+                combination.measure()
                 self._pull_alone(share=1.0)
+        self.combined = combination.result()
         if ended is None and self._bench.lost is not None:
             ended = str(self._bench.lost)
         blocks = self._bench.base_blocks
@@ -189,15 +204,31 @@ class _Trials:
         if ended:
             self.notes.append(ended)
 
+    def _try_on_top(self, combination: Combination, open_ones: Iterable[Candidate]) -> None:
+        """Try what was not confirmed, and what was to be tried later, on top of the confirmed
+        edits: these gain more there than on top of what is slow, and are decided sooner."""
+        if combination.speedup <= 1.0:
+            return
+        much = combination.speedup >= MUCH
+        again = [one for one in self.contest.undecided if much and _may_help_others(one)]
+        for candidate in [*(one.candidate for one in again), *open_ones]:
+            if candidate.left_out_of_combination is None and not _needs_base(candidate.edit):
+                trial = combination.try_on_top(candidate)
+                known = self.contest.trials.get(candidate.edit.id)
+                # What its own rounds say stays where nothing is known on top.
+                if trial.state == "confirmed" or (known is None and trial.state != "not_tried"):
+                    self.contest.settle(candidate, trial)
+                if trial.state == "confirmed":
+                    self._on_top.append(candidate)
+
     def _needed(self, later: list[Candidate]) -> list[Candidate]:
         """Return the candidates in whose place no other edit was confirmed, and refuse the rest."""
-        labels = {
-            edit: one.candidate.edit.label
-            for one in self.contest.confirmed
-            for edit in (one.candidate.edit.id, *one.candidate.same_as)
-        }
+        confirmed = [*(one.candidate for one in self.contest.confirmed), *self._on_top]
+        labels = {edit: one.edit.label for one in confirmed for edit in (one.edit.id, *one.same_as)}
         needed = []
         for one in later:
+            if one.edit.id in self.contest.trials:
+                continue
             label = labels.get(one.edit.instead_of or "")
             if label is None:
                 needed.append(one)
@@ -222,6 +253,17 @@ class _Trials:
             self.alone = _time_per_batch([self._bench.pull_base(PULL_S) for _ in range(pulls)])
         except VariantRefusedError as error:
             self.alone_missing = str(error)
+
+
+def _may_help_others(one: Tried) -> bool:
+    """Return True if its rounds don't say that it makes the loop slower."""
+    return len(one.ratios.pairs) >= FEWEST_ROUNDS and one.estimate.high >= NOT_SLOWER
+
+
+def _needs_base(edit: Edit) -> bool:
+    """Return True if it is to be compared with the loop as written alone: its gain is of what comes
+    seldom, or it stands in for another edit."""
+    return saves_pauses(edit) or saves_traces(edit) or edit.instead_of is not None
 
 
 def _turn(one: Candidate, others_fail: bool) -> int:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from pipediag.session.edits import Insert
+from pipediag.estimates import LOOKS
+from pipediag.session.edits import Insert, SetModel
 from pipediag.session.findings import also
 from pipediag.session.trials import Combined
 from pipediag.trials.candidates import candidates, together
-from pipediag.trials.contest import FINAL_ROUNDS
+from pipediag.trials.combination import FINAL_ROUNDS
 from tests.trials.bench import MODEL_CHANGE, FakeExecutor, made, make_edit, make_finding, try_edits
 
 
@@ -52,6 +53,73 @@ def test_an_edit_that_seems_to_add_much_stays_in_on_a_noisy_machine(
 ) -> None:
     executor = FakeExecutor({"a": 3.0, "b": 2.5}, together={"a + b": 3.0 * adds}, noise=0.8)
     assert combined(executor, budget_s=30.0).findings == findings
+
+
+@pytest.mark.parametrize("alone", [1.0, 1.02])
+def test_an_edit_that_another_one_hides_is_confirmed_on_top_of_it(alone: float) -> None:
+    executor = FakeExecutor({"a": 3.0, "b": alone}, together={"a + b": 6.0})
+    outcome = try_edits(executor, "ab", 120.0)
+    assert outcome.combined.findings == ["a", "b"]
+    assert outcome.combined.speedup == pytest.approx(6.0, rel=0.05)
+    assert outcome.combined.blocks == FINAL_ROUNDS
+    hidden = outcome.trials["b"]
+    assert (hidden.state, hidden.on_top_of) == ("confirmed", ["a"])
+    assert hidden.speedup == pytest.approx(2.0, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("first", "alone", "both"), [(3.0, 1.0, 3.0), (3.0, 0.8, 6.0), (1.1, 1, 2)]
+)
+def test_an_edit_that_adds_nothing_or_is_not_hidden_keeps_its_own_trial(
+    first: float, alone: float, both: float
+) -> None:
+    executor = FakeExecutor({"a": first, "b": alone}, together={"a + b": both})
+    outcome = try_edits(executor, "ab", 120.0)
+    assert outcome.combined.findings == ["a"]
+    assert (outcome.trials["b"].state, outcome.trials["b"].on_top_of) == ("refuted", [])
+
+
+def test_an_edit_of_a_condition_is_not_tried_on_top() -> None:
+    executor = FakeExecutor({"a": 3.0, "b": 1.0}, together={"a + b": 6.0})
+    edits = made("ab")
+    edits[1] = edits[1].but(condition="if the data is the same")
+    outcome = try_edits(executor, edits, 120.0)
+    assert outcome.combined.findings == ["a"]
+    assert outcome.trials["b"].state == "refuted"
+
+
+def test_an_edit_that_fails_on_top_of_others_keeps_its_own_trial() -> None:
+    executor = FakeExecutor({"a": 3.0}, refuse_prepare={"a + b": "Both move the map."})
+    outcome = try_edits(executor, "ab", 120.0)
+    assert outcome.combined.findings == ["a"]
+    assert outcome.trials["b"].state == "refuted"
+
+
+def test_several_steps_in_one_call_are_tried_on_top_of_what_is_confirmed() -> None:
+    several = make_edit("several", changes=(SetModel({"steps_per_execution": 16}),), check=None)
+    executor = FakeExecutor({"a": 5.0, "several": 1.3}, step_ms=100.0)
+    outcome = try_edits(executor, [several, "a"], 120.0)
+    assert outcome.combined.findings == ["a", "several"]
+    assert outcome.trials["several"].on_top_of == ["a"]
+    assert executor.count("block", "several") == 0
+
+
+def test_of_two_ways_for_one_operation_the_better_is_in() -> None:
+    ways = [make_finding(one).but(rule="map", op_id="op1") for one in "ab"]
+    executor = FakeExecutor({"a": 2.0, "b": 3.0, "c": 1.5})
+    outcome = try_edits(executor, [*ways, make_finding("c")], 120.0)
+    assert outcome.combined.findings == ["b", "c"]
+    assert dropped(outcome.combined).keys() == {"a"}
+    assert executor.count("prepare", "b + a") == 0
+
+
+def test_what_gains_little_leaves_its_time_to_what_adds_to_a_large_gain() -> None:
+    speeds = {"a": 5.0, "cache": 4.0, "little": 1.03}
+    executor = FakeExecutor(speeds, step_ms=60.0, noise=0.04, warmup_s=0.5)
+    outcome = try_edits(executor, ["a", CACHE, "little"], 40.0)
+    assert outcome.trials["little"].state == "inconclusive"
+    assert outcome.trials["little"].blocks == LOOKS[0]
+    assert outcome.combined.findings == ["a", "cache"]
 
 
 CACHE = make_edit("cache", changes=(Insert("a", "cache", {"elements": 9}),))

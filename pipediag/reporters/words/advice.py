@@ -191,7 +191,8 @@ def gain(finding: Finding) -> Gain | None:
     if trial.speedup is not None:
         bounds, known_by = trials.interval(trial) or "", trials.known_by(trial)
         part = "an epoch" if trial.basis == "epoch" else "a step"
-        return Gain(speedup(trial.speedup), bounds, f"in {part}", known_by)
+        on_top = " that the other changes leave" if trial.on_top_of else ""
+        return Gain(speedup(trial.speedup), bounds, f"in {part}{on_top}", known_by)
     if finding.speedup_at_most is None:
         return None
     part = "a step" if finding.part == "steps" else RUN_PART[finding.part].lower()

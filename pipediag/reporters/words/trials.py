@@ -80,7 +80,8 @@ def _basis(trial: Trial) -> str | None:
         "traces": " of the steps, and the traces of this run",
         "pauses": " of the steps, and the pauses after them",
     }
-    return f"{counted(trial.blocks, 'round')}{of.get(trial.basis or '', alone)}"
+    on_top = ", on top of the other confirmed changes" if trial.on_top_of else ""
+    return f"{counted(trial.blocks, 'round')}{of.get(trial.basis or '', alone)}{on_top}"
 
 
 def _says(trial: Trial) -> str | None:

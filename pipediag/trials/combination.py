@@ -1,0 +1,262 @@
+"""Confirmed edits together, and on top of them edits that showed no gain alone."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from pipediag.estimates import (
+    FEWEST_ROUNDS,
+    LOOKS,
+    Estimate,
+    estimate,
+    look,
+)
+from pipediag.facts.run_gain import fills_a_cache
+from pipediag.session.trials import REFUSED_TOGETHER, WORTHWHILE, Combined, DroppedEdit, Trial
+from pipediag.trials import Variant, VariantRefusedError
+from pipediag.trials.bench import BASE_VARIANT, Bench, Ratios, TrialsEndedError
+from pipediag.trials.candidates import Candidate, together
+from pipediag.trials.contest import Tried
+from pipediag.vocabulary import BASE
+
+ADDS, NOT_SLOWER = 1.1, 0.95
+"""Speed-up on top of others, and lower end of its interval, from which a confirmed edit stays where
+rounds decide nothing. Own choice: a noisy machine showed a cache of 1.80x as 1.17x [0.98, 1.36]."""
+
+FINAL_ROUNDS = 10
+"""Number of rounds of all chosen edits against base; fixed beforehand, so that 95 % means 95 %."""
+
+OfRun = Callable[[str], float | None]
+"""Returns the speed-up of the run by an edit that was tried, by its id, where that is known."""
+
+
+class Combination:
+    """Edits that make the loop faster together, and those that were left out, with the reason.
+
+    Methods that run something raise TrialsEndedError where the executor is gone; the edits that are
+    in by then stay.
+    """
+
+    def __init__(self, bench: Bench, of_run: OfRun) -> None:
+        self._bench = bench
+        self._of_run = of_run
+        self._chosen: list[Tried] = []
+        self._dropped: list[DroppedEdit] = []
+        self._added_again: list[Tried] = []
+
+    @property
+    def speedup(self) -> float:
+        """Speed-up by what is in; 1 if nothing is."""
+        return self._estimate.value if self._chosen else 1.0
+
+    @property
+    def _members(self) -> list[Candidate]:
+        return [one.candidate for one in self._chosen]
+
+    def take(self, confirmed: Iterable[Tried], ended: str | None = None) -> None:
+        """Start from the best edit, and add the others in the order of their gain.
+
+        Caches come behind edits that gain much: a trial finds them full, but how long the epoch
+        that fills them takes depends on the others. Edits on which the user has to decide first are
+        left out. `ended` says why no further block can run.
+        """
+        ranked = sorted(
+            confirmed, key=lambda one: (fills_a_cache(one.candidate.edit), -one.estimate.value)
+        )
+        waiting = deque[Tried]()
+        for one in ranked:
+            if (reason := one.candidate.left_out_of_combination) is not None:
+                self._drop(one.candidate, reason)
+            elif self._chosen:
+                waiting.append(one)
+            else:
+                self._begin(one)
+        try:
+            while waiting and not ended:
+                again = self._add(waiting[0])
+                waiting.popleft()
+                waiting.extendleft(reversed(again))
+        except TrialsEndedError as error:
+            ended = str(error)
+            raise
+        finally:
+            for one in waiting:
+                self._leave_out(one, ended or "")
+
+    def try_on_top(self, candidate: Candidate) -> Trial:
+        """Try an edit that is not confirmed alone on top of those chosen, and keep it if it adds to
+        them: where one stage was slow, a change of another one showed nothing."""
+        bench, names = self._bench, [one.edit.id for one in self._members]
+        current, with_it = together(self._members), together([*self._members, candidate])
+        if self._is_other_way(candidate):
+            return Trial(state="not_tried", reason="Another change for this problem is confirmed.")
+        if not self._has_time(current, with_it):
+            return Trial(state="not_tried", reason=self._no_time(candidate))
+        caveats = [one for one in (candidate.edit.caveat, *bench.taken_by.caveats) if one]
+        try:
+            bench.prepare(with_it, self._on_top(candidate))
+            decision, ratios, against_base = self._compare(current, with_it, hidden=True)
+        except VariantRefusedError as error:
+            return Trial(state="not_tried", reason=str(error), on_top_of=names)
+        if decision is None:
+            return Trial(state="not_tried", reason=self._no_time(candidate))
+        trial = Trial(
+            state=decision.state,
+            reason=f"After {decision.rounds} rounds on top of others the interval contains {WORTHWHILE}."
+            if decision.state == "inconclusive"
+            else None,
+            consumer=bench.taken_by.consumer,
+            caveats=caveats,
+            on_top_of=names,
+            **bench.speed_up(Variant(with_it.name), ratios, decision),
+        )
+        if decision.state == "confirmed":
+            self._choose(Tried(candidate, against_base, caveats))
+        return trial
+
+    def measure(self) -> None:
+        """Measure all that is in against base, if it is more than one edit."""
+        if len(self._members) < 2:
+            return
+        members = together(self._members)
+        variants = [BASE_VARIANT, members]
+        ratios = Ratios(self._bench.taken_by)
+        pairs = ratios.pairs
+        while len(pairs) < FINAL_ROUNDS and self._bench.cost_s(variants) <= self._bench.left_s():
+            blocks, refused = self._bench.round(variants)
+            if refused:
+                break
+            pairs.append((blocks[members.name], blocks[BASE]))
+        if len(pairs) >= FEWEST_ROUNDS:
+            self._ratios, self._estimate = ratios, estimate(ratios.steps)
+
+    def result(self) -> Combined | None:
+        """Return what is in with its speed-up; None where nothing is."""
+        if not self._chosen:
+            return None
+        return Combined(
+            findings=[one.edit.id for one in self._members],
+            dropped=self._dropped,
+            **self._bench.speed_up(together(self._members), self._ratios, self._estimate),
+            filling_speedup=round(self._filling.value, 4) if self._filling else None,
+            filling_ci95=self._filling.interval if self._filling else None,
+        )
+
+    def _begin(self, best: Tried) -> None:
+        self._chosen = [best]
+        self._ratios = best.ratios
+        self._estimate = best.estimate
+        self._filling: Estimate | None = None
+
+    def _choose(self, one: Tried) -> None:
+        """Put an edit in, whose ratios are of all that is in with it against base."""
+        if fills_a_cache(one.candidate.edit) and self._filling is None:
+            self._filling = self._estimate
+        self._chosen.append(one)
+        # Holds until these edits have run rounds of their own.
+        self._ratios = one.ratios
+        self._estimate = one.estimate
+
+    def _drop(self, candidate: Candidate, reason: str) -> None:
+        self._dropped.append(DroppedEdit(edit=candidate.edit.id, reason=reason))
+
+    def _add(self, one: Tried) -> list[Tried]:
+        """Try a confirmed edit on top of those chosen; return others to be added next."""
+        candidate = one.candidate
+        if (other := self._is_other_way(candidate)) is not None:
+            self._drop(candidate, f"It changes the same in another way as {other.edit.label}.")
+            return []
+        current, with_it = together(self._members), together([*self._members, candidate])
+        if not self._has_time(current, with_it):
+            return self._leave_out(one, self._no_time(candidate))
+        both = f"{self._names()} and {candidate.edit.label}"
+        try:
+            self._bench.prepare(with_it, self._on_top(candidate))
+            decision, _, against_base = self._compare(current, with_it)
+        except VariantRefusedError as error:
+            reason = f"{REFUSED_TOGETHER}: {both}. {error}"
+            return self._leave_out(one, reason, refused=True)
+        if decision is None:
+            return self._leave_out(one, self._no_time(candidate))
+        # Both are confirmed alone, so that what seems to be faster together stays together.
+        seems_faster = decision.value >= ADDS and decision.low >= NOT_SLOWER
+        if decision.state != "refuted" and (decision.low > 1.0 or seems_faster):
+            self._choose(Tried(candidate, against_base, one.caveats))
+            return []
+        return self._leave_out(one, f"No further gain was shown of {both} together: {decision}.")
+
+    def _is_other_way(self, candidate: Candidate) -> Candidate | None:
+        """Return the edit that is in and changes the same operation for the same problem."""
+        problem = candidate.problem
+        return next((one for one in self._members if problem and one.problem == problem), None)
+
+    def _leave_out(self, one: Tried, reason: str, *, refused: bool = False) -> list[Tried]:
+        """Drop an edit that could not be judged on top of those chosen, or these if they gain less.
+
+        Where several together were refused, the best of them stays, and this edit is to be added to
+        it, and then the others; they are returned in that order.
+        """
+        if self._gains_no_more(one):
+            self._drop(one.candidate, reason)
+            return []
+        best, *others = self._chosen
+        if refused and others and one not in self._added_again:
+            self._added_again.append(one)
+            self._begin(best)
+            return [one, *others]
+        for member in self._members:
+            self._drop(member, reason)
+        self._begin(one)
+        return []
+
+    def _gains_no_more(self, one: Tried) -> bool:
+        """Return True if an edit gains no more than those chosen: of the run, where that is known,
+        since a cache speeds up all epochs but the first."""
+        best, *others = self._chosen
+        own, its = (self._of_run(each.candidate.edit.id) for each in (one, best))
+        if own is None or its is None or others:
+            return one.estimate.value <= self._estimate.value
+        return own <= its
+
+    def _names(self) -> str:
+        return " and ".join(one.edit.label for one in self._members)
+
+    def _on_top(self, candidate: Candidate) -> str:
+        return f"{candidate.edit.label} on top of {self._names()}"
+
+    def _no_time(self, candidate: Candidate) -> str:
+        return f"No time left to try them together: {self._names()} and {candidate.edit.label}."
+
+    def _has_time(self, current: Variant, with_it: Variant) -> bool:
+        rounds_s = FEWEST_ROUNDS * self._bench.cost_s([BASE_VARIANT, current, with_it])
+        return self._bench.building_s + rounds_s <= self._bench.left_s()
+
+    def _compare(
+        self, current: Variant, with_it: Variant, *, hidden: bool = False
+    ) -> tuple[Estimate | None, Ratios, Ratios]:
+        """Return what decides on the second variant, its ratios to the first, and those to base.
+
+        An edit that was hidden has no more than a first look where that shows little.
+        """
+        variants = [BASE_VARIANT, current, with_it]
+        ratios, against_base = (Ratios(self._bench.taken_by) for _ in range(2))
+        while self._fits(variants, len(ratios.pairs)):
+            blocks, refused = self._bench.round(variants)
+            if refused:
+                raise VariantRefusedError(" ".join(refused.values()))
+            ratios.pairs.append((blocks[with_it.name], blocks[current.name]))
+            against_base.pairs.append((blocks[with_it.name], blocks[BASE]))
+            decision = look(ratios.steps)
+            if decision is not None:
+                return decision, ratios, against_base
+            if hidden and len(ratios.pairs) >= LOOKS[0] and estimate(ratios.steps).value < ADDS:
+                break
+        return look(ratios.steps, last=True), ratios, against_base
+
+    def _fits(self, variants: list[Variant], rounds: int) -> bool:
+        # These rounds hold the base as well, so rounds of their own for all that are in matter less
+        # than a first look, and more than the later ones.
+        final = FEWEST_ROUNDS * self._bench.cost_s([BASE_VARIANT, variants[-1]])
+        kept = final if rounds >= LOOKS[0] else 0.0
+        return self._bench.cost_s(variants) + kept <= self._bench.left_s()
