@@ -7,13 +7,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 from pipediag.errors import PipediagError
 from pipediag.facts.limits import INPUT_BOUND
-from pipediag.facts.run_gain import gain_for_run
+from pipediag.facts.run_gain import gain_for_run, gain_of_all
 from pipediag.facts.script import edits_for_held_loop
 from pipediag.facts.step import consumer_ms
 from pipediag.patching.batch_forms import rows_rewritten
@@ -24,7 +23,7 @@ from pipediag.runner.child_connection import Ask
 from pipediag.runner.progress import DIAGNOSING, OnProgress
 from pipediag.session.edits import Change, Move, Replace, RewriteCall, adds_cache
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import RunPart
+from pipediag.session.ledger import RunGain, RunPart
 from pipediag.session.messages import (
     BlockRun,
     Command,
@@ -237,7 +236,8 @@ class TrialsOfRun:
             no_epochs=no_epochs,
             # The clock is one for all processes of a machine.
             began_s=waiting.since_ns / 1e9,
-            of_run=partial(_speedup_of_run, session),
+            of_run=lambda one: _speedup(gain_for_run(session, one)),
+            of_all=lambda one: _speedup(gain_of_all(session, one)),
         )
         self._keep(outcome, waiting)
 
@@ -304,6 +304,5 @@ def _each_s(row: RunPart) -> float:
     return row.seconds / max(1, row.count or 1) if between else 0.0
 
 
-def _speedup_of_run(session: Session, finding: Finding) -> float | None:
-    gain = gain_for_run(session, finding)
+def _speedup(gain: RunGain | None) -> float | None:
     return gain.speedup if gain is not None else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 
 from pipediag.estimates import (
     FEWEST_ROUNDS,
@@ -13,6 +14,7 @@ from pipediag.estimates import (
     look,
 )
 from pipediag.facts.run_gain import fills_a_cache
+from pipediag.session.edits import traces_otherwise
 from pipediag.session.trials import REFUSED_TOGETHER, WORTHWHILE, Combined, DroppedEdit, Trial
 from pipediag.trials import Variant, VariantRefusedError
 from pipediag.trials.bench import BASE_VARIANT, Bench, Ratios, TrialsEndedError
@@ -27,8 +29,36 @@ rounds decide nothing. Own choice: a noisy machine showed a cache of 1.80x as 1.
 FINAL_ROUNDS = 10
 """Number of rounds of all chosen edits against base; fixed beforehand, so that 95 % means 95 %."""
 
-OfRun = Callable[[str], float | None]
-"""Returns the speed-up of the run by an edit that was tried, by its id, where that is known."""
+
+@dataclass(frozen=True)
+class OfRun:
+    """Speed-ups of the whole run, where they are known."""
+
+    by_edit: Callable[[str], float | None] = lambda _edit: None
+    """By an edit that was tried, by its id."""
+    by_all: Callable[[Combined], float | None] = lambda _combined: None
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Edits that are in, and their rounds against base."""
+
+    edits: tuple[Tried, ...]
+    ratios: Ratios
+    estimate: Estimate
+    filling: Estimate | None = None
+    """Speed-up, by what was in before it, of the epoch that fills a cache."""
+
+    @property
+    def members(self) -> list[Candidate]:
+        return [one.candidate for one in self.edits]
+
+    def with_(self, one: Tried) -> _Chosen:
+        """Return these and an edit whose rounds are of all of them against base. They hold until
+        all have run rounds of their own."""
+        fills = fills_a_cache(one.candidate.edit) and self.filling is None
+        filling = self.estimate if fills else self.filling
+        return _Chosen((*self.edits, one), one.ratios, one.estimate, filling)
 
 
 class Combination:
@@ -41,18 +71,18 @@ class Combination:
     def __init__(self, bench: Bench, of_run: OfRun) -> None:
         self._bench = bench
         self._of_run = of_run
-        self._chosen: list[Tried] = []
+        self._chosen: _Chosen | None = None
         self._dropped: list[DroppedEdit] = []
         self._added_again: list[Tried] = []
 
     @property
     def speedup(self) -> float:
         """Speed-up by what is in; 1 if nothing is."""
-        return self._estimate.value if self._chosen else 1.0
+        return self._chosen.estimate.value if self._chosen is not None else 1.0
 
     @property
     def _members(self) -> list[Candidate]:
-        return [one.candidate for one in self._chosen]
+        return self._chosen.members if self._chosen is not None else []
 
     def take(self, confirmed: Iterable[Tried], ended: str | None = None) -> None:
         """Start from the best edit, and add the others in the order of their gain.
@@ -68,10 +98,10 @@ class Combination:
         for one in ranked:
             if (reason := one.candidate.left_out_of_combination) is not None:
                 self._drop(one.candidate, reason)
-            elif self._chosen:
+            elif self._chosen is not None:
                 waiting.append(one)
             else:
-                self._begin(one)
+                self._chosen = _begun(one)
         try:
             while waiting and not ended:
                 again = self._add(waiting[0])
@@ -85,39 +115,51 @@ class Combination:
                 self._leave_out(one, ended or "")
 
     def try_on_top(self, candidate: Candidate) -> Trial:
-        """Try an edit that is not confirmed alone on top of those chosen, and keep it if it adds to
-        them: where one stage was slow, a change of another one showed nothing."""
+        """Try an edit that is not confirmed alone on top of those chosen, and keep it if the run
+        gains by it: where one stage was slow, a change of another one showed nothing."""
         bench, names = self._bench, [one.edit.id for one in self._members]
         current, with_it = together(self._members), together([*self._members, candidate])
         if self._is_other_way(candidate):
             return Trial(state="not_tried", reason="Another change for this problem is confirmed.")
         if not self._has_time(current, with_it):
             return Trial(state="not_tried", reason=self._no_time(candidate))
-        caveats = [one for one in (candidate.edit.caveat, *bench.taken_by.caveats) if one]
         try:
             bench.prepare(with_it, self._on_top(candidate))
+            if traces_otherwise(candidate.edit.changes):
+                bench.retrace_base()
             decision, ratios, against_base = self._compare(current, with_it, hidden=True)
         except VariantRefusedError as error:
-            return Trial(state="not_tried", reason=str(error), on_top_of=names)
+            return Trial(state="not_tried", reason=str(error))
         if decision is None:
             return Trial(state="not_tried", reason=self._no_time(candidate))
-        trial = Trial(
+        rounds = f"After {decision.rounds} rounds on top of {self._names()}"
+        caveats = [one for one in (candidate.edit.caveat, *bench.taken_by.caveats) if one]
+        if decision.state == "confirmed":
+            self._keep(Tried(candidate, against_base, caveats))
+        unclear = f"{rounds} the interval still contains {WORTHWHILE}."
+        return Trial(
             state=decision.state,
-            reason=f"After {decision.rounds} rounds on top of others the interval contains {WORTHWHILE}."
-            if decision.state == "inconclusive"
-            else None,
+            reason=unclear if decision.state == "inconclusive" else None,
             consumer=bench.taken_by.consumer,
             caveats=caveats,
             on_top_of=names,
             **bench.speed_up(Variant(with_it.name), ratios, decision),
         )
-        if decision.state == "confirmed":
-            self._choose(Tried(candidate, against_base, caveats))
-        return trial
+
+    def _keep(self, one: Tried) -> None:
+        """Put an edit in, unless what it takes once costs the run more than its steps gain."""
+        before, without = self._chosen, self.result()
+        assert before is not None
+        self._chosen = before.with_(one)
+        known = [self._of_run.by_all(each) for each in (without, self.result()) if each is not None]
+        gains = [one for one in known if one is not None]
+        if len(gains) == 2 and gains[1] <= gains[0]:
+            self._chosen = before
+            self._drop(one.candidate, "It makes steps faster, but not the whole run.")
 
     def measure(self) -> None:
         """Measure all that is in against base, if it is more than one edit."""
-        if len(self._members) < 2:
+        if self._chosen is None or len(self._members) < 2:
             return
         members = together(self._members)
         variants = [BASE_VARIANT, members]
@@ -129,34 +171,20 @@ class Combination:
                 break
             pairs.append((blocks[members.name], blocks[BASE]))
         if len(pairs) >= FEWEST_ROUNDS:
-            self._ratios, self._estimate = ratios, estimate(ratios.steps)
+            self._chosen = replace(self._chosen, ratios=ratios, estimate=estimate(ratios.steps))
 
     def result(self) -> Combined | None:
         """Return what is in with its speed-up; None where nothing is."""
-        if not self._chosen:
+        chosen = self._chosen
+        if chosen is None:
             return None
         return Combined(
-            findings=[one.edit.id for one in self._members],
+            findings=[one.edit.id for one in chosen.members],
             dropped=self._dropped,
-            **self._bench.speed_up(together(self._members), self._ratios, self._estimate),
-            filling_speedup=round(self._filling.value, 4) if self._filling else None,
-            filling_ci95=self._filling.interval if self._filling else None,
+            **self._bench.speed_up(together(chosen.members), chosen.ratios, chosen.estimate),
+            filling_speedup=round(chosen.filling.value, 4) if chosen.filling else None,
+            filling_ci95=chosen.filling.interval if chosen.filling else None,
         )
-
-    def _begin(self, best: Tried) -> None:
-        self._chosen = [best]
-        self._ratios = best.ratios
-        self._estimate = best.estimate
-        self._filling: Estimate | None = None
-
-    def _choose(self, one: Tried) -> None:
-        """Put an edit in, whose ratios are of all that is in with it against base."""
-        if fills_a_cache(one.candidate.edit) and self._filling is None:
-            self._filling = self._estimate
-        self._chosen.append(one)
-        # Holds until these edits have run rounds of their own.
-        self._ratios = one.ratios
-        self._estimate = one.estimate
 
     def _drop(self, candidate: Candidate, reason: str) -> None:
         self._dropped.append(DroppedEdit(edit=candidate.edit.id, reason=reason))
@@ -182,7 +210,8 @@ class Combination:
         # Both are confirmed alone, so that what seems to be faster together stays together.
         seems_faster = decision.value >= ADDS and decision.low >= NOT_SLOWER
         if decision.state != "refuted" and (decision.low > 1.0 or seems_faster):
-            self._choose(Tried(candidate, against_base, one.caveats))
+            assert self._chosen is not None
+            self._chosen = self._chosen.with_(Tried(candidate, against_base, one.caveats))
             return []
         return self._leave_out(one, f"No further gain was shown of {both} together: {decision}.")
 
@@ -197,26 +226,27 @@ class Combination:
         Where several together were refused, the best of them stays, and this edit is to be added to
         it, and then the others; they are returned in that order.
         """
-        if self._gains_no_more(one):
+        assert self._chosen is not None
+        if self._gains_no_more(one, self._chosen):
             self._drop(one.candidate, reason)
             return []
-        best, *others = self._chosen
+        best, *others = self._chosen.edits
         if refused and others and one not in self._added_again:
             self._added_again.append(one)
-            self._begin(best)
+            self._chosen = _begun(best)
             return [one, *others]
         for member in self._members:
             self._drop(member, reason)
-        self._begin(one)
+        self._chosen = _begun(one)
         return []
 
-    def _gains_no_more(self, one: Tried) -> bool:
+    def _gains_no_more(self, one: Tried, chosen: _Chosen) -> bool:
         """Return True if an edit gains no more than those chosen: of the run, where that is known,
         since a cache speeds up all epochs but the first."""
-        best, *others = self._chosen
-        own, its = (self._of_run(each.candidate.edit.id) for each in (one, best))
+        best, *others = chosen.edits
+        own, its = (self._of_run.by_edit(each.candidate.edit.id) for each in (one, best))
         if own is None or its is None or others:
-            return one.estimate.value <= self._estimate.value
+            return one.estimate.value <= chosen.estimate.value
         return own <= its
 
     def _names(self) -> str:
@@ -260,3 +290,7 @@ class Combination:
         final = FEWEST_ROUNDS * self._bench.cost_s([BASE_VARIANT, variants[-1]])
         kept = final if rounds >= LOOKS[0] else 0.0
         return self._bench.cost_s(variants) + kept <= self._bench.left_s()
+
+
+def _begun(best: Tried) -> _Chosen:
+    return _Chosen((best,), best.ratios, best.estimate)

@@ -58,13 +58,14 @@ def run_trials(
     no_epochs: str | None = None,
     began_s: float | None = None,
     of_run: Callable[[Finding], float | None] = lambda _finding: None,
+    of_all: Callable[[Combined], float | None] = lambda _combined: None,
 ) -> TrialOutcome:
     """Measure the edits that the findings carry, one by one and then the confirmed ones together.
 
     Never raises for what the executor does: the trials say which variant failed, or that the
     process is gone. `no_epochs` is the reason, as a clause, why whole epochs are not tried.
     `began_s` is the time at which the budget began to count, by `clock`. `of_run` returns the
-    speed-up of the run by a finding's trial, where that is known.
+    speed-up of the run by a finding's trial, and `of_all` that by edits together, where known.
     """
     began_s = clock() if began_s is None else began_s
     bench = Bench(
@@ -76,7 +77,7 @@ def run_trials(
         finding, trial = carrying.get(edit_id), trials.contest.trials.get(edit_id)
         return None if finding is None or trial is None else of_run(finding.but(trial=trial))
 
-    trials = _Trials(bench, no_epochs, speedup_of_run)
+    trials = _Trials(bench, no_epochs, OfRun(speedup_of_run, of_all))
     trials.run(candidates(findings))
     found = trials.contest.trials
     freed = [one.freed_ns for one in bench.base_blocks if one.freed_ns is not None]

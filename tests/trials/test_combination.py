@@ -104,6 +104,19 @@ def test_several_steps_in_one_call_are_tried_on_top_of_what_is_confirmed() -> No
     assert executor.count("block", "several") == 0
 
 
+def test_what_costs_the_run_more_than_its_steps_gain_is_left_out() -> None:
+    compiled = make_edit("xla", changes=MODEL_CHANGE, check=None)
+    executor = FakeExecutor(
+        {"a": 5.0}, together={"a + xla": 8.0}, first_call_ns={"a + xla": 10**11}
+    )
+    outcome = try_edits(
+        executor, ["a", compiled], of_all=lambda one: 2.0 - (0.5 if one.once_s else 0.0)
+    )
+    assert outcome.trials["xla"].state == "confirmed"
+    assert outcome.combined.findings == ["a"]
+    assert dropped(outcome.combined).keys() == {"xla"}
+
+
 def test_of_two_ways_for_one_operation_the_better_is_in() -> None:
     ways = [make_finding(one).but(rule="map", op_id="op1") for one in "ab"]
     executor = FakeExecutor({"a": 2.0, "b": 3.0, "c": 1.5})
