@@ -128,7 +128,10 @@ def in_order(
     first = [finding for finding in ordered if _group(finding) < _CONFIRMED]
     confirmed = [finding for finding in ordered if _group(finding) == _CONFIRMED]
     behind = [finding for finding in ordered if _group(finding) > _CONFIRMED]
-    confirmed = _with_equal_gains(confirmed, dropped)
+    # What gains nothing without others comes behind them.
+    on_top = [finding for finding in confirmed if finding.trial.on_top_of]
+    alone = [finding for finding in confirmed if not finding.trial.on_top_of]
+    confirmed = [*_with_equal_gains(alone, dropped), *on_top]
     named = [one for one in behind if _group(one) == _UNTRIED and one.part == where]
     if confirmed and named and all(one.part != where for one in confirmed):
         best = max(named, key=_gain)

@@ -161,6 +161,12 @@ def test_gains_that_cannot_be_told_apart_are_ordered_alike_in_every_run() -> Non
     assert [one.rule for one in ordered] == ["missing-cache", "parallel-map"]
 
 
+def test_what_was_confirmed_on_top_of_others_comes_behind_them() -> None:
+    hidden = made("hidden", trial=tried("confirmed", 5.0).but(on_top_of=["first"]))
+    findings = [hidden, made("first", trial=tried("confirmed", 2.0)), made("untried")]
+    assert rules_of(findings) == ["first", "hidden", "untried"]
+
+
 def test_a_small_gain_that_no_trial_confirmed_is_nothing_to_do_first() -> None:
     """Twice as fast in a tenth of the run is 1.05x for all of it."""
     run = make_run(make_part("compile", 10.0, file="train.py", line=20))

@@ -80,6 +80,14 @@ def test_a_finding_at_a_line_shortens_what_lies_there_and_one_without_all_of_the
     assert gain.after_s == after_s
 
 
+def test_a_gain_on_top_of_others_is_none_of_the_run_as_written() -> None:
+    trial = Trial(state="confirmed", reason=None, speedup=2.0, ci95=(1.9, 2.1), blocks=5)
+    session = make_session(run=make_run(make_part("steps", 60.0, loop_id="loop_0")))
+    assert gain_for_run(session, make_finding(part="steps", trial=trial)) is not None
+    on_top = trial.but(on_top_of=["another"])
+    assert gain_for_run(session, make_finding(part="steps", trial=on_top)) is None
+
+
 @pytest.mark.parametrize("cache", [False, True])
 def test_making_an_iterator_is_no_wait_and_gets_shorter_behind_a_cache(cache: bool) -> None:
     making = make_part("epoch_start", 8.0, loop_id="loop_0", count=8, what="making the iterator")
