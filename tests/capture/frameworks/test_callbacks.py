@@ -330,6 +330,33 @@ def test_a_line_that_calls_often_is_timed_in_pairs() -> None:
     assert called(model, times=5) is None, "a line that calls seldom is left alone"
 
 
+class Tracing(Model):
+    """Keras' function is traced for the first number of rows, and then for `more` others."""
+
+    def __init__(self, more: int) -> None:
+        super().__init__()
+        self.more, self.traced = more, set[int]()
+        self.predict_function = Mock(experimental_get_tracing_count=lambda: len(self.traced))
+
+    def predict_on_batch(self, data: Any) -> Any:
+        if len(data) not in self.traced and len(self.traced) <= self.more:
+            self.traced.add(len(data))
+        return super().predict_on_batch(data)
+
+
+@pytest.mark.parametrize(("more", "is_timed"), [(1, True), (9, False)])
+def test_a_trace_for_another_number_of_rows_is_no_time_of_a_call(more: int, is_timed: bool) -> None:
+    predictions: list[Prediction] = []
+    pairs, model = PairedCalls(predictions, Mock(), Mock(last_here=None)), Tracing(more)
+    for rows in range(1, 20):
+        data = np.ones((rows, 2))
+        pairs.predicted(10_000_000, 2.0 * data, model, (data,), {})
+    (found,) = predictions
+    assert found.is_timed is is_timed
+    # Each of eight pairs, the first trace, and the call after the second one.
+    assert not is_timed or model.asked == 8 + 2
+
+
 def test_a_few_batches_of_the_scripts_own_size_are_none_too_many() -> None:
     rows = np.ones(16_000)
     found = called(Model(), rows, 2.0 * rows, batch_size=4_096)
