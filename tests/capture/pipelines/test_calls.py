@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import gzip
 import io
 import random
 import time
@@ -126,6 +127,12 @@ def test_plain_files_hold_what_they_take_and_of_others_that_is_not_known(tmp_pat
     assert uncompressed_bytes([one, two], None) == 8
     assert uncompressed_bytes(one, "") == 5
     assert uncompressed_bytes(one, "GZIP") is None
+    packed = tmp_path / "packed.gz"
+    packed.write_bytes(gzip.compress(b"text " * 200))
+    assert uncompressed_bytes([str(packed)] * 2, "GZIP") == 2_000
+    assert uncompressed_bytes(str(packed), "ZLIB") is None
+    packed.write_bytes(gzip.compress(b"text " * 200) + gzip.compress(b"more"))
+    assert uncompressed_bytes(str(packed), "GZIP") is None, "only the last part's size stands there"
     for others in ([one] * (MOST_FILES + 1), "gs://bucket/a.tfrecord", object(), [3.5]):
         assert uncompressed_bytes(others, None) is None
 
