@@ -176,8 +176,13 @@ class _Trials:
             contest.more_to_come = bool(later or slow)
             self._one_by_one()
             contest.more_to_come = False
+            # Of several ways to do the same, the best is combined with others.
+            problems = {one.problem for one in now} - {None}
+            ways = [one for one in later if one.problem in problems and _is_early(one, turns)]
+            contest.enter(ways)
+            self._one_by_one()
             combination.take(contest.take_confirmed())
-            open_ones = [*(one for one in later if turns[one.edit.id] == 1), *slow]
+            open_ones = [*(one for one in later if _is_early(one, turns)), *slow]
             self._try_on_top(combination, open_ones)
             combination.measure()
             contest.enter(self._needed([*later, *slow]))
@@ -212,7 +217,8 @@ class _Trials:
             return
         much = combination.speedup >= MUCH
         again = [one for one in self.contest.undecided if much and _may_help_others(one)]
-        for candidate in [*(one.candidate for one in again), *open_ones]:
+        untried = (one for one in open_ones if one.edit.id not in self.contest.trials)
+        for candidate in [*(one.candidate for one in again), *untried]:
             if candidate.left_out_of_combination is None and not _needs_base(candidate.edit):
                 trial = combination.try_on_top(candidate)
                 known = self.contest.trials.get(candidate.edit.id)
@@ -265,6 +271,11 @@ def _needs_base(edit: Edit) -> bool:
     """Return True if it is to be compared with the loop as written alone: its gain is of what comes
     seldom, or it stands in for another edit."""
     return saves_pauses(edit) or saves_traces(edit) or edit.instead_of is not None
+
+
+def _is_early(one: Candidate, turns: dict[str, int]) -> bool:
+    """Return True if it is tried once those of the first turn are decided, whatever they show."""
+    return turns[one.edit.id] == 1 and one.edit.instead_of is None
 
 
 def _turn(one: Candidate, others_fail: bool) -> int:

@@ -126,6 +126,16 @@ def test_of_two_ways_for_one_operation_the_better_is_in() -> None:
     assert executor.count("prepare", "b + a") == 0
 
 
+def test_a_better_way_that_informs_alone_is_compared_before_others_are_added() -> None:
+    ways = [
+        make_finding(one, None, status=status).but(rule="map", op_id="op1")
+        for one, status in (("a", "fail"), ("b", "informative"))
+    ]
+    executor = FakeExecutor({"a": 2.0, "b": 3.0, "c": 1.5})
+    outcome = try_edits(executor, [*ways, make_finding("c")], 120.0)
+    assert outcome.combined.findings == ["b", "c"]
+
+
 def test_what_gains_little_leaves_its_time_to_what_adds_to_a_large_gain() -> None:
     speeds = {"a": 5.0, "cache": 4.0, "little": 1.03}
     executor = FakeExecutor(speeds, step_ms=60.0, noise=0.04, warmup_s=0.5)
