@@ -28,7 +28,7 @@ from pipediag.rules.caching import cache_of, fits_in_memory, steps_in_time
 from pipediag.rules.parallel_maps import is_serial_and_stateful, of_one_line, tuned_calls
 from pipediag.rules.relevance import EVERY, OFTEN, THRESHOLDS, weigh_rows
 from pipediag.rules.rule import Rule, known
-from pipediag.rules.script_work import hot_functions
+from pipediag.rules.script_work import hot_functions, remedy
 from pipediag.session.edits import Check, CompileCall, Edit, PredictOnBatch
 from pipediag.session.findings import Finding, also
 from pipediag.session.ledger import (
@@ -125,10 +125,10 @@ def _in_its_code(session: Session, run: Run, row: RunPart) -> Iterator[Finding]:
     """Yield a finding on the script's own functions that take most of a loop that evaluates."""
     # The wait for input, and calls of the model that were timed, have findings of their own.
     others = [(row.file, row.line), *((one.file, one.line) for one in session.predictions)]
-    hot = [one for one in hot_functions(run, row.what, row.line) if one.place not in others]
+    hot = hot_functions(run, row.what, row.line, others)
     if not hot:
         return
-    how = "compute with whole arrays, or in one call for many batches"
+    how = remedy(hot) or "compute with whole arrays, or in one call for many batches"
     if any("update_state(" in one.code for one in hot):
         how = "collect the labels and scores of all batches, and update each metric once"
     percent = sum(one.percent for one in hot)
@@ -205,7 +205,7 @@ def _cache(session: Session, loop: Loop, pipeline: Pipeline) -> dict[str, Any] |
     work, place = cached_work(pipeline)
     if place is None:
         return None
-    size = _bytes_of_pass(loop, pipeline, place)
+    size = _bytes_of_pass(session.run, loop, pipeline, place)
     if size is not None and not fits_in_memory(session, size):
         return None
     above = [place, *upstream_of(pipeline.ops, place)]
@@ -257,7 +257,9 @@ def _taken(op: Operation) -> int | None:
     return size if keeps and isinstance(size, int) and size > 0 else None
 
 
-def _bytes_of_pass(loop: Loop, pipeline: Pipeline, place: Operation) -> float | None:
+def _bytes_of_pass(
+    run: Run | None, loop: Loop, pipeline: Pipeline, place: Operation
+) -> float | None:
     """Return what all elements of an evaluation take at an operation, at most; None if not known.
 
     A batch whose last one may be smaller tells no size: what it is made of does.
@@ -275,9 +277,11 @@ def _bytes_of_pass(loop: Loop, pipeline: Pipeline, place: Operation) -> float | 
     lengths = ((op.cardinality, n) for op, n in above if op.cardinality is not None)
     count = next((length / n for length, n in lengths if length >= 0), None)
     of_step = _elements_of_step(pipeline, place)
-    if count is None and of_step is not None and loop.iterators > 1:
-        # The last one may still run.
-        count = of_step * loop.steps / (loop.iterators - 1)
+    # The last one may still run, where no step of the training came behind it.
+    goes_on = run is not None and (run.epochs_seen or 0.0) > loop.iterators
+    passes = loop.iterators if goes_on else loop.iterators - 1
+    if count is None and of_step is not None and passes > 0:
+        count = of_step * loop.steps / passes
     return None if each is None or count is None else each * count
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -250,13 +250,35 @@ class HotFunction(NamedTuple):
     words: str
     code: str
     """Its line that was met most."""
+    in_framework: bool
 
 
-def hot_functions(run: Run, what: str | None, loop_line: int | None = None) -> list[HotFunction]:
-    """Return functions that take most of a row of the ledger and store or draw nothing."""
+_ROW = re.compile(r"[\w\])]\[[a-z_]\w*\]")
+"""A row of something, by a variable: `scores[i]`."""
+
+
+def remedy(hot: Iterable[HotFunction]) -> str | None:
+    """Return how to do with arrays what these functions do with tensors; None if they don't."""
+    if any(one.in_framework and _ROW.search(one.code) for one in hot):
+        return (
+            "convert tensors with `.numpy()` before the loop over their rows, as each `[i]` of a "
+            "tensor starts an operation"
+        )
+    return None
+
+
+def hot_functions(
+    run: Run,
+    what: str | None,
+    loop_line: int | None = None,
+    without: Container[Place] = frozenset[Place](),
+) -> list[HotFunction]:
+    """Return functions that take most of a row of the ledger and store or draw nothing; lines
+    `without` don't count."""
     functions: dict[tuple[str, str, str], list[CallbackLine]] = defaultdict(list)
     for one in run.callback_lines:
         of_it = (one.what, one.loop_line) == (what, loop_line)
+        of_it = of_it and (one.file, one.line) not in without
         if of_it and not _STORES.search(f"{one.function} {one.code}"):
             by = "TensorFlow or Keras" if one.in_framework else "Python"
             functions[by, one.file, one.function].append(one)
@@ -266,6 +288,7 @@ def hot_functions(run: Run, what: str | None, loop_line: int | None = None) -> l
             share,
             f"{share:.0f} % of it is {by} in `{function}` ({line_name(file, own[0].line)})",
             own[0].code or "",
+            own[0].in_framework,
         )
         for (by, file, function), own in functions.items()
         if (share := sum(one.percent for one in own)) >= _ENOUGH
@@ -274,9 +297,11 @@ def hot_functions(run: Run, what: str | None, loop_line: int | None = None) -> l
 
 def _rewritten(run: Run, block: Block) -> str | None:
     """Return what to do about functions that take most of a callback."""
-    said = [one.words for one in hot_functions(run, block.what)]
-    how = "compute with whole arrays, or in one call for many rows, or do it less often"
-    return "; ".join([*said, how]) if said else None
+    found = hot_functions(run, block.what)
+    how = remedy(found) or (
+        "compute with whole arrays, or in one call for many rows, or do it less often"
+    )
+    return "; ".join([*(one.words for one in found), how]) if found else None
 
 
 def _place(session: Session, block: Block) -> Place:

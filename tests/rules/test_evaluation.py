@@ -98,6 +98,10 @@ def a_line(line: int, percent: float, code: str = "rank(row)", loop_line: int = 
         "metrics": ([a_line(60, 50.0, "metric.update_state(y)")], ("fail", 60, 20.0)),
         "the wait for input": ([a_line(48, 90.0)], None),
         "a call that was timed": ([a_line(50, 90.0)], None),
+        "lines beside a call that was timed": (
+            [a_line(50, 50.0), a_line(52, 25.0), a_line(53, 15.0)],
+            ("fail", 52, 16.0),
+        ),
     },
     "lines, found",
 )
@@ -109,6 +113,17 @@ def test_functions_that_take_most_of_a_loop_that_evaluates(
     updated = {"run": session.run.but(callback_lines=lines), "predictions": [called]}
     named = [one for one in run(COSTLY_EVALUATION, session.but(**updated)) if one.line != 48]
     assert [(one.status, one.line, saved_s(one)) for one in named] == ([found] if found else [])
+
+
+@pytest.mark.parametrize(("in_framework", "converts"), [(True, True), (False, False)])
+def test_rows_of_tensors_are_to_be_converted_before_a_loop(
+    in_framework: bool, converts: bool
+) -> None:
+    line = a_line(60, 50.0, "score = float(scores[i])").but(in_framework=in_framework)
+    session = of_loop(20)
+    session = session.but(run=session.run.but(callback_lines=[line]))
+    (found,) = [one for one in run(COSTLY_EVALUATION, session) if one.line == 60]
+    assert (".numpy()" in found.advice) is converts
 
 
 def test_four_of_twenty_stay_and_places_are_told_one_by_one() -> None:
@@ -246,18 +261,28 @@ def test_evaluations_that_stop_before_the_end_complete_no_cache(
 IF_IT_FITS = "if all of its data fits in memory"
 
 
-def of_files(*, iterators: int, element_bytes: int | None = 1024) -> list[Finding]:
+def of_files(
+    *, iterators: int, element_bytes: int | None = 1024, epochs_seen: float = 1.0
+) -> list[Finding]:
     """Records of files, as many as the evaluations that were seen have read: 24 batches of 8."""
     parsed = written("v2", "map", 31, "v1", function=make_function(), element_bytes=element_bytes)
     batches = written("v3", "batch", 32, "v2", parameters={"batch_size": 8})
     loop = validation(ending(written("v1", "TFRecordDataset", 30), parsed, batches, before=[]))
-    return of_data(replace(loop, iterators=iterators, steps=24))
+    loop = replace(loop, iterators=iterators, steps=24)
+    row = evaluated(40.0)
+    seen = session_with(row, loops=[make_loop(), loop], epochs_seen=epochs_seen)
+    return [
+        one
+        for one in run(COSTLY_EVALUATION, seen)
+        if "input_wait_percent_of_evaluation" in one.evidence
+    ]
 
 
 @cases(
     {
         "seen to its end": (of_files(iterators=3), [None]),
         "not seen to its end": (of_files(iterators=1), [IF_IT_FITS]),
+        "before further steps": (of_files(iterators=1, epochs_seen=1.01), [None]),
         "of unknown size": (of_files(iterators=3, element_bytes=None), [IF_IT_FITS]),
         "too large": (of_files(iterators=3, element_bytes=10**9), []),
     },
