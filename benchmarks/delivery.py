@@ -170,7 +170,7 @@ def _patch_of(case: _Case, folder: Path, report: Path) -> Path:
 def _promise(report: Path, whole_s: float) -> str:
     """Return what the patch of a report promises for a run that takes `whole_s` without it."""
     session = load_session(report)
-    gain = gain_of_whole(promised(session), session.run, whole_s)
+    gain = gain_of_whole(promised(session), session, whole_s)
     if gain is None:
         return "nothing"
     low, high = gain.ci95 or (gain.speedup, gain.speedup)

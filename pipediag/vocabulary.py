@@ -130,6 +130,8 @@ Judgement = Literal["confirmed", "refuted", "inconclusive"]
 TrialState = Literal[Judgement, "not_tried"]
 BASE = "base"
 """The variant that every edit is compared with: the pipeline as written, replayed."""
+ON_TOP = " + "
+"""Between the ids of edits in the name of a variant that has several."""
 
 SparseOrDense = Literal["sparse", "dense"]
 """The rows that a batch touches, or a whole table."""

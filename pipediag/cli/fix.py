@@ -332,7 +332,7 @@ def _verify(
         found, script_s = obtained(both, rounds, tell=tell)
     if said is not None and said.basis != "measured":
         said = None
-    promise = gain_of_whole(said, sessions[0].run, script_s)
+    promise = gain_of_whole(said, sessions[0], script_s)
     say(f"Promised: {gain(said) or 'nothing for the run was measured'}.")
     if said is not None and promise is None:
         say("What happens once per run took longer than all of it does now: no promise follows.")

@@ -135,7 +135,7 @@ def in_order(
     named = [one for one in behind if _group(one) == _UNTRIED and one.part == where]
     if confirmed and named and all(one.part != where for one in confirmed):
         best = max(named, key=_gain)
-        if best.for_run is not None and _gain(best) > max(map(_gain, confirmed)):
+        if best.for_run is not None and _gain(best) > max(map(_gain, alone), default=1.0):
             first, behind = [*first, best], [one for one in behind if one is not best]
     ordered = [*first, *confirmed, *behind]
     worth = [one for one in ordered if worth_doing(one)]
@@ -274,7 +274,9 @@ def _is_settled(finding: Finding, others: Sequence[Finding]) -> bool:
     gains = [
         _gain(one)
         for one in others
-        if one.op_id == finding.op_id and one.trial.state == "confirmed" and not one.about_results
+        if one.op_id == finding.op_id
+        and one.trial.state == "confirmed"
+        and not (one.about_results or one.trial.on_top_of)
     ]
     return bool(gains) and _gain(finding) <= max(gains)
 

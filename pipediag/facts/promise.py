@@ -9,10 +9,10 @@ from pipediag.facts.run import SHORTEST_EPOCH_S, longest_pause_s, pauses_of_run,
 from pipediag.facts.run_gain import LOWEST_SPEEDUP, SHORTEST_S, epochs_of_gain
 from pipediag.session.edits import Change, ExtractStep, saves_pauses, timed_call
 from pipediag.session.findings import Finding
-from pipediag.session.ledger import Run, RunGain
+from pipediag.session.ledger import EVALUATIONS, Run, RunGain
 from pipediag.session.model import Session
 from pipediag.session.trials import Combined
-from pipediag.vocabulary import RunPartName
+from pipediag.vocabulary import EVALUATING, RunPartName
 
 _ONCE: tuple[RunPartName, ...] = (
     "startup",
@@ -38,7 +38,7 @@ def promised(session: Session) -> RunGain | None:
         gains[of_loop] = _while_filling(session, together, together.for_run)
         faster = together.speedup or 1.0
         edits -= set(together.findings)
-    left = [one for id, one in written.items() if id in edits]
+    left = [one for id, one in written.items() if id in edits and not _adds_to_another(one)]
     for one in sorted(left, key=lambda one: one.trial.basis == "pauses"):
         if one.trial.basis == "pauses" and one.for_run is not None and faster > 1.0:
             pauses = one.for_run
@@ -85,6 +85,11 @@ def _written(session: Session) -> dict[str, Finding]:
             known.append(edit.changes)
             found[edit.id] = finding
     return found
+
+
+def _adds_to_another(finding: Finding) -> bool:
+    """Return True if it was tried on top of another change of an evaluation, whose gain is had."""
+    return finding.part == "evaluation" and bool(finding.trial.on_top_of)
 
 
 def _is_timed_in_steps(finding: Finding) -> bool:
@@ -174,29 +179,50 @@ def gain_of_separate(gains: Sequence[RunGain]) -> RunGain | None:
     return _together(gains, together).but(once_s=once_s, once_ci95_s=None)
 
 
-def gain_of_whole(gain: RunGain | None, run: Run | None, whole_s: float) -> RunGain | None:
+def gain_of_whole(gain: RunGain | None, session: Session, whole_s: float) -> RunGain | None:
     """Return the gain of all that the script takes, where the ledger covers an epoch or some steps.
 
     What was seen to come once takes what it took, and all the rest gets as much faster as the gain
-    says. What the change takes once more is added. None where what comes once took longer than all
-    of the script does. `whole_s` is what the script takes without pipediag, in seconds.
+    says, but for evaluations that were seen in trials alone. What the change takes once more is
+    added. None where what comes once took longer than all of the script does. `whole_s` is what the
+    script takes without pipediag, in seconds.
     """
+    run = session.run
     if gain is None or run is None or gain.scope == "run":
         return gain
     once_s = sum(span.duration_ms for span in run.spans if span.part in _ONCE) / 1000.0
     if once_s >= whole_s:
         return None
+    evaluates = _share_of_unseen_evaluations(session, run)
 
-    def after_s(speedup: float, more_s: float) -> float:
-        return max(once_s + (whole_s - once_s) / speedup + more_s, SHORTEST_S)
+    def after_s(speedup: float, more_s: float, evaluates: float = evaluates) -> float:
+        rest_s = (whole_s - once_s) * (evaluates + (1.0 - evaluates) / speedup)
+        return max(once_s + rest_s + more_s, SHORTEST_S)
 
     more_s = gain.once_s or 0.0
     least_s, most_s = gain.once_ci95_s or (more_s, more_s)
     after = after_s(gain.speedup, more_s)
     ends = gain.ci95 and (
         whole_s / after_s(gain.ci95[0], most_s),
-        whole_s / after_s(gain.ci95[1], least_s),
+        whole_s / after_s(gain.ci95[1], least_s, 0.0),
     )
     return gain.but(
         speedup=whole_s / after, ci95=ends, before_s=whole_s, after_s=after, scope="run"
     )
+
+
+def _share_of_unseen_evaluations(session: Session, run: Run) -> float:
+    """Return the most that evaluations which the ledger lacks take of the training's time: at least
+    so many steps as were made, also in trials, lay between them."""
+    loop, steps = session.diagnosed_loop(), session.steps
+    if EVALUATIONS not in run.not_seen or loop is None or steps is None:
+        return 0.0
+    tried = sum(one.batches for one in session.trials.blocks) if session.trials is not None else 0
+    places = {(one.file, one.line) for one in run.parts if one.part == "evaluation"}
+    evaluating_s = 0.0
+    for one in session.loops:
+        seen = one.evaluation
+        if one.role in EVALUATING and seen is not None and (one.file, one.line) not in places:
+            evaluating_s += seen.step_ms * one.steps / 1e3
+    step_s = (loop.steps + tried) * steps.mean_ms / 1e3
+    return evaluating_s / max(evaluating_s + step_s, SHORTEST_S)

@@ -277,8 +277,9 @@ def _bytes_of_pass(
     lengths = ((op.cardinality, n) for op, n in above if op.cardinality is not None)
     count = next((length / n for length, n in lengths if length >= 0), None)
     of_step = _elements_of_step(pipeline, place)
-    # The last one may still run, where no step of the training came behind it.
-    goes_on = run is not None and (run.epochs_seen or 0.0) > loop.iterators
+    # The last one may still run, unless it is one of each epoch, and another epoch has begun.
+    epochs = (run.epochs_seen if run is not None else None) or 0.0
+    goes_on = math.floor(epochs) == loop.iterators < epochs
     passes = loop.iterators if goes_on else loop.iterators - 1
     if count is None and of_step is not None and passes > 0:
         count = of_step * loop.steps / passes

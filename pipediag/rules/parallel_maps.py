@@ -308,7 +308,10 @@ def _one_advice(session: Session, ways: list[Finding], in_processes_helps: bool)
     shown = [f"{edit.label}: {speedup:.3g}x" for edit, speedup in timed if edit and speedup]
     tried = {"also_tried": "; ".join(shown)} if shown else {}
     if confirmed:
-        best = max(confirmed, key=lambda one: one.trial.speedup or 1.0)
+        together = session.combined.findings if session.combined is not None else []
+        # What was tried on top of others has another speed-up than what was tried alone.
+        chosen = [one for one in confirmed if one.edit is not None and one.edit.id in together]
+        best = max(chosen or confirmed, key=lambda one: one.trial.speedup or 1.0)
         evidence = {**best.evidence, **tried}
         return [best.but(status="fail", severity=PARALLEL_MAP.severity, evidence=evidence)]
     refuted = all(one.trial.state == "refuted" and one.rule == PARALLEL_MAP.id for one in ways)

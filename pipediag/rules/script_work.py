@@ -253,8 +253,8 @@ class HotFunction(NamedTuple):
     in_framework: bool
 
 
-_ROW = re.compile(r"[\w\])]\[[a-z_]\w*\]")
-"""A row of something, by a variable: `scores[i]`."""
+_ROW = re.compile(r"\b(float|int|bool)\(.*\[[a-z_]\w*\]|\[[a-z_]\w*\](\[[\w-]+\])?\.(numpy|item)\(")
+"""A number from a row of something, by a variable: `float(scores[i])`, `scores[i].numpy()`."""
 
 
 def remedy(hot: Iterable[HotFunction]) -> str | None:

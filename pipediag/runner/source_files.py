@@ -122,6 +122,9 @@ def confirmed_findings(session: Session) -> list[Finding]:
         free = [one for one in alone if _changes(one) == _changes(alone[0])]
     if free and not any(map(_is_written, free)):
         free = [*filter(_is_written, alone)][:1] or free
+    # What was tried on top of others gains nothing where one of these is not written.
+    written = {one.edit.id for one in free if one.edit is not None and _is_written(one)}
+    free = [one for one in free if written.issuperset(one.trial.on_top_of)]
     return [one for one in found if one in free or (one in together and only_by_name(one))]
 
 

@@ -23,7 +23,7 @@ from pipediag.trials import (
     Variant,
     VariantRefusedError,
 )
-from pipediag.vocabulary import BASE
+from pipediag.vocabulary import BASE, ON_TOP
 
 BLOCK_S = 0.4
 """Measured part of a block: long against a step, short against the drift of a machine. The process
@@ -40,6 +40,9 @@ RETRACED_LABEL = "the step as written, traced once more"
 FIRST_TRACE_S = 0.4
 """Seconds that the first trace of a process takes more than a later one of the same step: up to 0.4
 on two cores of a small machine. A model that ran eagerly has none before an edit traces it."""
+
+MADE_ANEW = 0.1
+"""Share of the time left that tracing the step as written once more may take. Own choice."""
 
 _SEED = 20240229
 _Answer = TypeVar("_Answer")
@@ -157,6 +160,7 @@ class Bench:
         self._order = random.Random(_SEED)
         self._rounds = 0
         self._walls: dict[str, float] = {}
+        self._steps_ms: dict[str, float] = {}
         self._labels: dict[str, str] = {BASE: BASE_LABEL}
 
     def used_s(self) -> float:
@@ -173,9 +177,11 @@ class Bench:
             self.first_ns[variant.name] = prepared.first_ns
         return prepared
 
-    def retrace_base(self) -> None:
-        """Trace the step as written once more, at most once, to measure how long that takes."""
-        if RETRACED.name not in self._labels:
+    def retrace_base_for(self, changes: Sequence[Change], took_s: float, left_s: float) -> None:
+        """Trace the step as written once more, at most once, to compare with an edit's own trace,
+        which took so long, if enough time is left for rounds."""
+        traced = traces_otherwise(changes) and not makes_graph(changes)
+        if traced and took_s <= MADE_ANEW * left_s and RETRACED.name not in self._labels:
             with suppress(VariantRefusedError):
                 self.prepare(RETRACED, RETRACED_LABEL)
 
@@ -254,6 +260,7 @@ class Bench:
         alone = taken_by.basis == "pipeline"
         block = self._run(variant, RunBlock(variant.name, seconds, alone, taken_by.epoch_examples))
         self._walls[variant.name] = self.clock() - begin
+        self._steps_ms[variant.name] = block.step_ms
         self.traces[variant.name] = block.traces
         if variant.name == BASE:
             self.base_blocks.append(block)
@@ -280,13 +287,15 @@ class Bench:
         return self._expected_s(variant) > 2.0 * self.cost_s([BASE_VARIANT])
 
     def _expected_s(self, variant: Variant) -> float:
-        base_s = self._walls.get(BASE, BLOCK_S)
-        if not self.base_blocks:
-            return base_s
+        # An edit on top of others is taken to cost what these do without it.
+        without = variant.name.rpartition(ON_TOP)[0]
+        name = without if without in self._walls else BASE
+        block_s = self._walls.get(name, BLOCK_S)
+        if name not in self._steps_ms:
+            return block_s
         models = [one.settings for one in variant.changes if isinstance(one, SetModel)]
         steps = max((int(one.get("steps_per_execution") or 1) for one in models), default=1)
-        at_once_s = steps * self.base_blocks[-1].step_ms / 1e3
-        return max(base_s, FEWEST_CALLS * at_once_s)
+        return max(block_s, FEWEST_CALLS * steps * self._steps_ms[name] / 1e3)
 
     def _run(self, variant: Variant, command: RunBlock) -> BlockRun:
         block = self._guarded(variant, lambda: self.executor.run(command))

@@ -36,6 +36,7 @@ from pipediag.session.record import Interval
 from pipediag.session.recorded_loops import TimedPairs
 from pipediag.session.trials import Trial
 from pipediag.trials import Variant
+from pipediag.vocabulary import ON_TOP
 
 RETUNE = "Changes a hyper-parameter: retune it yourself."
 
@@ -124,7 +125,7 @@ def _at_most(finding: Finding) -> float:
 def together(chosen: list[Candidate]) -> Variant:
     """Return one variant with the changes of several edits, in the order given."""
     return Variant(
-        " + ".join(one.edit.id for one in chosen),
+        ON_TOP.join(one.edit.id for one in chosen),
         tuple(change for one in chosen for change in one.edit.changes),
         chosen[0].edit.check if len(chosen) == 1 else _check_for(chosen),
     )

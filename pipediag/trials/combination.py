@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 
 from pipediag.estimates import (
     FEWEST_ROUNDS,
+    LOOK_ALPHA,
     LOOKS,
     Estimate,
     estimate,
     look,
 )
 from pipediag.facts.run_gain import fills_a_cache
-from pipediag.session.edits import traces_otherwise
 from pipediag.session.trials import REFUSED_TOGETHER, WORTHWHILE, Combined, DroppedEdit, Trial
 from pipediag.trials import Variant, VariantRefusedError
 from pipediag.trials.bench import BASE_VARIANT, Bench, Ratios, TrialsEndedError
@@ -53,12 +53,28 @@ class _Chosen:
     def members(self) -> list[Candidate]:
         return [one.candidate for one in self.edits]
 
-    def with_(self, one: Tried) -> _Chosen:
-        """Return these and an edit whose rounds are of all of them against base. They hold until
+    def with_(self, one: Tried, against_base: Ratios) -> _Chosen:
+        """Return these and another edit, with rounds of all of them against base. They hold until
         all have run rounds of their own."""
         fills = fills_a_cache(one.candidate.edit) and self.filling is None
         filling = self.estimate if fills else self.filling
-        return _Chosen((*self.edits, one), one.ratios, one.estimate, filling)
+        return _Chosen((*self.edits, one), *_judged(against_base), filling)
+
+
+def _judged(ratios: Ratios) -> tuple[Ratios, Estimate]:
+    return ratios, estimate(ratios.steps, LOOK_ALPHA)
+
+
+@dataclass(frozen=True)
+class _Rounds:
+    """Rounds of those that are in, with an edit on top of them, and of the pipeline as written."""
+
+    decision: Estimate | None
+    on_top: Ratios
+    """Ratios of both with the edit to both without."""
+    with_it: Ratios
+    without: Ratios
+    """Ratios to base."""
 
 
 class Combination:
@@ -74,11 +90,20 @@ class Combination:
         self._chosen: _Chosen | None = None
         self._dropped: list[DroppedEdit] = []
         self._added_again: list[Tried] = []
+        self._measured = ""
+        """Name of the variant that was measured in rounds of its own."""
 
     @property
     def speedup(self) -> float:
         """Speed-up by what is in; 1 if nothing is."""
         return self._chosen.estimate.value if self._chosen is not None else 1.0
+
+    @property
+    def helps_the_run(self) -> bool:
+        """True if something is in, and the run does not lose by it as far as is known."""
+        result = self.result()
+        gain = self._of_run.by_all(result) if result is not None else None
+        return self.speedup > 1.0 and (gain is None or gain > 1.0)
 
     @property
     def _members(self) -> list[Candidate]:
@@ -121,47 +146,54 @@ class Combination:
         current, with_it = together(self._members), together([*self._members, candidate])
         if self._is_other_way(candidate):
             return Trial(state="not_tried", reason="Another change for this problem is confirmed.")
-        if not self._has_time(current, with_it):
+        if not self._has_time(current, with_it, FEWEST_ROUNDS):
             return Trial(state="not_tried", reason=self._no_time(candidate))
+        began_s = bench.used_s()
         try:
             bench.prepare(with_it, self._on_top(candidate))
-            if traces_otherwise(candidate.edit.changes):
-                bench.retrace_base()
-            decision, ratios, against_base = self._compare(current, with_it, hidden=True)
+            bench.retrace_base_for(candidate.edit.changes, bench.used_s() - began_s, bench.left_s())
+            rounds = self._compare(current, with_it, hidden=True)
         except VariantRefusedError as error:
             return Trial(state="not_tried", reason=str(error))
+        decision = rounds.decision
         if decision is None:
             return Trial(state="not_tried", reason=self._no_time(candidate))
-        rounds = f"After {decision.rounds} rounds on top of {self._names()}"
+        state, reason = decision.state, None
         caveats = [one for one in (candidate.edit.caveat, *bench.taken_by.caveats) if one]
-        if decision.state == "confirmed":
-            self._keep(Tried(candidate, against_base, caveats))
-        unclear = f"{rounds} the interval still contains {WORTHWHILE}."
+        if state == "inconclusive":
+            on_top = f"{decision.rounds} rounds on top of {self._names()}"
+            reason = f"After {on_top} the interval still contains {WORTHWHILE}."
+        elif state == "confirmed" and not self._keep(candidate, rounds, caveats):
+            state, reason = "inconclusive", "It makes steps faster, but not the whole run."
         return Trial(
-            state=decision.state,
-            reason=unclear if decision.state == "inconclusive" else None,
+            state=state,
+            reason=reason,
             consumer=bench.taken_by.consumer,
             caveats=caveats,
             on_top_of=names,
-            **bench.speed_up(Variant(with_it.name), ratios, decision),
+            **bench.speed_up(Variant(with_it.name), rounds.on_top, decision),
         )
 
-    def _keep(self, one: Tried) -> None:
+    def _keep(self, candidate: Candidate, rounds: _Rounds, caveats: list[str]) -> bool:
         """Put an edit in, unless what it takes once costs the run more than its steps gain."""
-        before, without = self._chosen, self.result()
-        assert before is not None
-        self._chosen = before.with_(one)
-        known = [self._of_run.by_all(each) for each in (without, self.result()) if each is not None]
+        assert self._chosen is not None
+        ratios, found = _judged(rounds.without)
+        without = replace(self._chosen, ratios=ratios, estimate=found)
+        with_it = self._chosen.with_(Tried(candidate, rounds.on_top, caveats), rounds.with_it)
+        known = [self._of_run.by_all(self._result_of(one)) for one in (without, with_it)]
         gains = [one for one in known if one is not None]
         if len(gains) == 2 and gains[1] <= gains[0]:
-            self._chosen = before
-            self._drop(one.candidate, "It makes steps faster, but not the whole run.")
+            return False
+        self._chosen = with_it
+        return True
 
     def measure(self) -> None:
         """Measure all that is in against base, if it is more than one edit."""
         if self._chosen is None or len(self._members) < 2:
             return
         members = together(self._members)
+        if members.name == self._measured:
+            return
         variants = [BASE_VARIANT, members]
         ratios = Ratios(self._bench.taken_by)
         pairs = ratios.pairs
@@ -172,12 +204,13 @@ class Combination:
             pairs.append((blocks[members.name], blocks[BASE]))
         if len(pairs) >= FEWEST_ROUNDS:
             self._chosen = replace(self._chosen, ratios=ratios, estimate=estimate(ratios.steps))
+            self._measured = members.name
 
     def result(self) -> Combined | None:
         """Return what is in with its speed-up; None where nothing is."""
-        chosen = self._chosen
-        if chosen is None:
-            return None
+        return self._result_of(self._chosen) if self._chosen is not None else None
+
+    def _result_of(self, chosen: _Chosen) -> Combined:
         return Combined(
             findings=[one.edit.id for one in chosen.members],
             dropped=self._dropped,
@@ -196,22 +229,23 @@ class Combination:
             self._drop(candidate, f"It changes the same in another way as {other.edit.label}.")
             return []
         current, with_it = together(self._members), together([*self._members, candidate])
-        if not self._has_time(current, with_it):
+        if not self._has_time(current, with_it, 0):
             return self._leave_out(one, self._no_time(candidate))
         both = f"{self._names()} and {candidate.edit.label}"
         try:
             self._bench.prepare(with_it, self._on_top(candidate))
-            decision, _, against_base = self._compare(current, with_it)
+            rounds = self._compare(current, with_it)
         except VariantRefusedError as error:
             reason = f"{REFUSED_TOGETHER}: {both}. {error}"
             return self._leave_out(one, reason, refused=True)
+        decision = rounds.decision
         if decision is None:
             return self._leave_out(one, self._no_time(candidate))
         # Both are confirmed alone, so that what seems to be faster together stays together.
         seems_faster = decision.value >= ADDS and decision.low >= NOT_SLOWER
         if decision.state != "refuted" and (decision.low > 1.0 or seems_faster):
             assert self._chosen is not None
-            self._chosen = self._chosen.with_(Tried(candidate, against_base, one.caveats))
+            self._chosen = self._chosen.with_(one, rounds.with_it)
             return []
         return self._leave_out(one, f"No further gain was shown of {both} together: {decision}.")
 
@@ -258,31 +292,32 @@ class Combination:
     def _no_time(self, candidate: Candidate) -> str:
         return f"No time left to try them together: {self._names()} and {candidate.edit.label}."
 
-    def _has_time(self, current: Variant, with_it: Variant) -> bool:
+    def _has_time(self, current: Variant, with_it: Variant, final_rounds: int) -> bool:
+        """Return True if there is time to judge a variant, and for so many rounds at the end."""
         rounds_s = FEWEST_ROUNDS * self._bench.cost_s([BASE_VARIANT, current, with_it])
-        return self._bench.building_s + rounds_s <= self._bench.left_s()
+        final_s = final_rounds * self._bench.cost_s([BASE_VARIANT, with_it])
+        return self._bench.building_s + rounds_s + final_s <= self._bench.left_s()
 
-    def _compare(
-        self, current: Variant, with_it: Variant, *, hidden: bool = False
-    ) -> tuple[Estimate | None, Ratios, Ratios]:
-        """Return what decides on the second variant, its ratios to the first, and those to base.
+    def _compare(self, current: Variant, with_it: Variant, *, hidden: bool = False) -> _Rounds:
+        """Run rounds until they decide on the second variant.
 
         An edit that was hidden has no more than a first look where that shows little.
         """
         variants = [BASE_VARIANT, current, with_it]
-        ratios, against_base = (Ratios(self._bench.taken_by) for _ in range(2))
-        while self._fits(variants, len(ratios.pairs)):
+        ratios, against_base, without = (Ratios(self._bench.taken_by) for _ in range(3))
+        decision = None
+        while decision is None and self._fits(variants, count := len(ratios.pairs)):
+            if hidden and count in LOOKS and estimate(ratios.steps).value < ADDS:
+                break
             blocks, refused = self._bench.round(variants)
             if refused:
                 raise VariantRefusedError(" ".join(refused.values()))
             ratios.pairs.append((blocks[with_it.name], blocks[current.name]))
             against_base.pairs.append((blocks[with_it.name], blocks[BASE]))
+            without.pairs.append((blocks[current.name], blocks[BASE]))
             decision = look(ratios.steps)
-            if decision is not None:
-                return decision, ratios, against_base
-            if hidden and len(ratios.pairs) >= LOOKS[0] and estimate(ratios.steps).value < ADDS:
-                break
-        return look(ratios.steps, last=True), ratios, against_base
+        decision = decision or look(ratios.steps, last=True)
+        return _Rounds(decision, ratios, against_base, without)
 
     def _fits(self, variants: list[Variant], rounds: int) -> bool:
         # These rounds hold the base as well, so rounds of their own for all that are in matter less

@@ -16,7 +16,7 @@ from pipediag.estimates import (
     look,
 )
 from pipediag.facts.limits import WORTH_DOING
-from pipediag.session.edits import ENOUGH_THE_SAME, traces_otherwise
+from pipediag.session.edits import ENOUGH_THE_SAME, saves_pauses, saves_traces
 from pipediag.session.findings import without_its_first
 from pipediag.session.messages import BlockRun
 from pipediag.session.trials import WORTHWHILE, Trial
@@ -26,7 +26,6 @@ from pipediag.trials.bench import (
     BLOCK_S,
     Bench,
     Ratios,
-    makes_graph,
 )
 from pipediag.trials.candidates import Candidate
 from pipediag.vocabulary import BASE
@@ -41,9 +40,6 @@ one joins: where steps are long, four at once were all left undecided. Own choic
 RESERVE = 0.25
 """Share of the budget kept for measuring two confirmed edits together; of a small budget, the time
 of a first look at three variants, up to half of it. Own choice."""
-
-MADE_ANEW = 0.1
-"""Share of the time left that tracing the step as written once more may take. Own choice."""
 
 LONGEST_BLOCK_S = 4 * BLOCK_S
 SPENT = 0.8
@@ -148,8 +144,9 @@ class Contest:
         return self._bench.left_s() - self._kept_for_the_combination_s()
 
     def _kept_for_the_combination_s(self) -> float:
-        fresh = self.confirmed[self._taken :]
-        if sum(one.candidate.left_out_of_combination is None for one in fresh) < 2:
+        able = [one.candidate.left_out_of_combination is None for one in self.confirmed]
+        fresh, taken = sum(able[self._taken :]), any(able[: self._taken])
+        if fresh < (1 if taken else 2):
             return 0.0
         budget_s = self._bench.budget_s
         first_look_s = LOOKS[0] * self._bench.cost_s([BASE_VARIANT] * 3)
@@ -180,12 +177,8 @@ class Contest:
             if same is not None and same >= ENOUGH_THE_SAME:
                 condition = without_its_first(candidate.condition)
                 entering.candidate = replace(candidate, condition=condition)
-            # Trace the step as written again, to compare with the edit's own trace, if enough time
-            # is left for rounds.
-            changes, took_s = candidate.edit.changes, self._bench.used_s() - began_s
-            traced = traces_otherwise(changes) and not makes_graph(changes)
-            if traced and took_s <= MADE_ANEW * self._time_s():
-                self._bench.retrace_base()
+            took_s = self._bench.used_s() - began_s
+            self._bench.retrace_base_for(candidate.edit.changes, took_s, self._time_s())
 
     def _fits(self, candidate: Candidate) -> bool:
         # An edit alone may be judged after fewer rounds; with others it would take their time.
@@ -230,7 +223,10 @@ class Contest:
         if max((one.estimate.low for one in able), default=1.0) < MUCH:
             return
         for one in list(self._live):
-            if len(one.ratios.pairs) >= LOOKS[0] and one.estimate.high < WORTH_DOING:
+            edit, looked = one.candidate.edit, len(one.ratios.pairs) in LOOKS
+            if saves_traces(edit) or saves_pauses(edit):
+                continue  # they gain in what is not in steps
+            if looked and one.estimate.high < WORTH_DOING:
                 self._live.remove(one)
                 self._give_up(one, "Its time went to what gains more")
 

@@ -213,20 +213,28 @@ class _Trials:
     def _try_on_top(self, combination: Combination, open_ones: Iterable[Candidate]) -> None:
         """Try what was not confirmed, and what was to be tried later, on top of the confirmed
         edits: these gain more there than on top of what is slow, and are decided sooner."""
-        if combination.speedup <= 1.0:
+        if not combination.helps_the_run:
             return
-        much = combination.speedup >= MUCH
-        again = [one for one in self.contest.undecided if much and _may_help_others(one)]
-        untried = (one for one in open_ones if one.edit.id not in self.contest.trials)
-        for candidate in [*(one.candidate for one in again), *untried]:
-            if candidate.left_out_of_combination is None and not _needs_base(candidate.edit):
-                trial = combination.try_on_top(candidate)
-                known = self.contest.trials.get(candidate.edit.id)
-                # What its own rounds say stays where nothing is known on top.
-                if trial.state == "confirmed" or (known is None and trial.state != "not_tried"):
-                    self.contest.settle(candidate, trial)
-                if trial.state == "confirmed":
-                    self._on_top.append(candidate)
+        for candidate in open_ones:
+            # The check of its elements needs a trial of it alone.
+            if candidate.edit.check is None and candidate.edit.id not in self.contest.trials:
+                self._settle_on_top(combination, candidate)
+        if combination.speedup >= MUCH:
+            for one in filter(_may_help_others, self.contest.undecided):
+                self._settle_on_top(combination, one.candidate, one.same_elements)
+
+    def _settle_on_top(
+        self, combination: Combination, candidate: Candidate, same_elements: int | None = None
+    ) -> None:
+        if candidate.left_out_of_combination is not None or _needs_base(candidate.edit):
+            return
+        trial = combination.try_on_top(candidate)
+        known = candidate.edit.id in self.contest.trials
+        # What its own rounds say stays where nothing is known on top.
+        if trial.state == "confirmed" or (trial.state != "not_tried" and not known):
+            self.contest.settle(candidate, trial.but(same_elements=same_elements))
+        if trial.state == "confirmed":
+            self._on_top.append(candidate)
 
     def _needed(self, later: list[Candidate]) -> list[Candidate]:
         """Return the candidates in whose place no other edit was confirmed, and refuse the rest."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -17,11 +18,19 @@ from pipediag.facts.run_gain import (
 )
 from pipediag.session.edits import Change, Edit, ExtractStep, Insert, SetModel, SetParameters
 from pipediag.session.findings import Finding, Patch
-from pipediag.session.ledger import BETWEEN_ROUNDS, FURTHER_ROUNDS, Run, RunGain, RunSpan
+from pipediag.session.ledger import (
+    BETWEEN_ROUNDS,
+    COMES_ONCE,
+    EVALUATIONS,
+    FURTHER_ROUNDS,
+    Run,
+    RunGain,
+    RunSpan,
+)
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
 from pipediag.session.recorded_loops import Evaluation
-from pipediag.session.trials import Basis, Combined, Trial
+from pipediag.session.trials import Basis, Combined, Trial, TrialBlock, TrialRun
 from pipediag.vocabulary import RunPartName, RunScope
 from tests.factories import make_finding, make_keras, make_loop, make_session, make_steps
 from tests.ledgers import make_gain, make_part, make_run, validation
@@ -475,13 +484,33 @@ TRACED_AGAIN = {"once_s": 2.0, "once_ci95_s": (1.0, 3.0), "ci95": (10.0, 10.0)}
 def test_what_comes_once_takes_what_it_took(
     gain: RunGain, script_s: float, after_s: float | None, ci95: tuple[float, float] | None
 ) -> None:
-    whole = gain_of_whole(gain, ledger(gain.scope), script_s)
+    whole = gain_of_whole(gain, make_session(run=ledger(gain.scope)), script_s)
     if after_s is None:
         assert whole is None
         return
     assert (whole.before_s, whole.after_s, whole.scope) == (24.0, pytest.approx(after_s), "run")
     assert whole.speedup == pytest.approx(24.0 / after_s)
     assert whole.ci95 == pytest.approx(ci95)
+
+
+def test_evaluations_that_were_seen_in_trials_alone_get_no_faster() -> None:
+    """Five of 20 steps of 100 ms each, for at least 100 steps of 100 ms."""
+    training = make_loop(steps=60)
+    evaluation = replace(
+        make_loop(id="loop_2", role="validation", line=48, steps=100, iterators=5),
+        evaluation=Evaluation(steps=20, step_ms=100.0, consumer_ms=90.0),
+    )
+    block = TrialBlock(arm="base", round=1, examples_per_s=1.0, batches=40, duration_ms=1.0)
+    trials = TrialRun(
+        loop_id="loop_0", consumer="training", budget_s=90.0, used_s=80.0, blocks=[block]
+    )
+    run = ledger().but(not_seen=[COMES_ONCE, EVALUATIONS])
+    session = make_session(
+        run=run, loops=[training, evaluation], trials=trials, steps=make_steps(mean_ms=100.0)
+    )
+    whole = gain_of_whole(gain(), session, 24.0)
+    assert whole.after_s == pytest.approx(4.0 + 10.0 + 1.0)
+    assert whole.ci95 == pytest.approx((24.0 / (4.0 + 10.0 + 2.0), 24.0 / (4.0 + 1.0)))
 
 
 def traced_again(**trial: Any) -> Trial | None:

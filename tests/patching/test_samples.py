@@ -57,8 +57,8 @@ def each(rule: str, scripts: str, *changes: Change) -> dict[tuple[str, str], tup
 CONFIRMED = {
     **each(
         "missing-cache",
-        "csv_lines_each decoy_cached_already missing_cache per_element_map shuffled_whole_data "
-        "tfrecord_parse_each",
+        "csv_lines_each decoy_cached_already missing_cache per_element_map python_map_lock "
+        "shuffled_whole_data tfrecord_parse_each",
         CACHE,
     ),
     **each("missing-cache", "lines_filtered", Insert("filter", "cache", {"elements": 64})),

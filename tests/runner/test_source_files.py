@@ -172,6 +172,18 @@ def test_what_was_left_out_for_lack_of_time_is_written_where_its_rule_is_named(
             with_rules(found, ["missing-cache"])
 
 
+def test_what_was_tried_on_top_of_others_is_written_with_them_alone(script: Path) -> None:
+    on_top = make_finding(edit=CACHE, trial=trial("confirmed").but(on_top_of=[CALLS.id]))
+    both = Combined(speedup=2.1, ci95=(1.9, 2.3), findings=[CALLS.id, CACHE.id])
+    tried = tried_session(script, (CALLS, "confirmed"), combined=both)
+    tried = tried.but(findings=[*tried.findings, on_top])
+    assert with_patches(tried, LATER).patch.edits == [CALLS.id, CACHE.id]
+    # The run gains nothing by what it is on top of.
+    costly = [one.but(for_run=make_gain(0.9)) for one in tried.findings[:1]]
+    found = with_patches(tried.but(findings=[*costly, on_top]), LATER)
+    assert found.patch.edits == []
+
+
 TWIN = replace(CALLS, id="twin")
 OTHER = Edit("options", "as many threads", (SetOptions({"threading.private_threadpool_size": 2}),))
 

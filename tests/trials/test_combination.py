@@ -30,6 +30,7 @@ def test_edits_that_add_up_are_in_and_measured_in_rounds_of_their_own() -> None:
     assert found.speedup == pytest.approx(3.6, rel=0.05)
     assert found.ci95[0] < 3.6 < found.ci95[1]
     assert found.blocks == FINAL_ROUNDS
+    assert executor.count("block", "b + a + c") == LOOKS[0] + FINAL_ROUNDS
     assert found.dropped == []
 
 
@@ -88,6 +89,33 @@ def test_an_edit_of_a_condition_is_not_tried_on_top() -> None:
     assert outcome.trials["b"].state == "refuted"
 
 
+def test_data_that_was_seen_to_be_the_same_is_so_on_top_of_others() -> None:
+    executor = FakeExecutor(
+        {"a": 3.0, "b": 1.0}, together={"a + b": 6.0}, same_elements={"b": 5_000}
+    )
+    edits = made("ab")
+    edits[1] = edits[1].but(condition="if the data is the same")
+    outcome = try_edits(executor, edits, 120.0)
+    assert outcome.combined.findings == ["a", "b"]
+    assert outcome.trials["b"].same_elements == 5_000
+
+
+def test_an_edit_whose_elements_are_checked_is_first_tried_alone() -> None:
+    informing = make_finding("b", None, status="informative")
+    executor = FakeExecutor({"a": 3.0}, {"a + b": 6.0}, refuse_prepare={"b": "Other elements."})
+    outcome = try_edits(executor, ["a", informing], 120.0)
+    assert outcome.combined.findings == ["a"]
+    assert outcome.trials["b"].reason == "Other elements."
+    assert executor.count("prepare", "a + b") == 0
+
+
+def test_nothing_is_tried_on_top_of_what_costs_the_run() -> None:
+    executor = FakeExecutor({"a": 3.0}, together={"a + b": 6.0})
+    outcome = try_edits(executor, "ab", 120.0, of_all=lambda _: 0.9)
+    assert outcome.trials["b"].state == "refuted"
+    assert executor.count("prepare", "a + b") == 0
+
+
 def test_an_edit_that_fails_on_top_of_others_keeps_its_own_trial() -> None:
     executor = FakeExecutor({"a": 3.0}, refuse_prepare={"a + b": "Both move the map."})
     outcome = try_edits(executor, "ab", 120.0)
@@ -112,9 +140,16 @@ def test_what_costs_the_run_more_than_its_steps_gain_is_left_out() -> None:
     outcome = try_edits(
         executor, ["a", compiled], of_all=lambda one: 2.0 - (0.5 if one.once_s else 0.0)
     )
-    assert outcome.trials["xla"].state == "confirmed"
+    assert outcome.trials["xla"].state == "refuted"
     assert outcome.combined.findings == ["a"]
-    assert dropped(outcome.combined).keys() == {"xla"}
+
+
+def test_an_edit_on_top_of_others_is_taken_to_cost_what_they_do() -> None:
+    """With steps as written, 16 of them in each call would take the time that is left."""
+    several = make_edit("several", changes=(SetModel({"steps_per_execution": 16}),), check=None)
+    executor = FakeExecutor({"a": 40.0, "several": 1.5}, step_ms=200.0)
+    outcome = try_edits(executor, [several, "a"], 60.0)
+    assert outcome.combined.findings == ["a", "several"]
 
 
 def test_of_two_ways_for_one_operation_the_better_is_in() -> None:
@@ -193,6 +228,17 @@ def test_where_one_of_several_can_not_be_with_a_cache_the_others_are_in() -> Non
     found = try_edits(executor, [CACHE, "a", "b"], 120.0).combined
     assert found.findings == ["a", "cache"]
     assert found.filling_speedup == pytest.approx(3.0, rel=0.05)
+    assert dropped(found).keys() == {"b"}
+
+
+def test_an_edit_that_is_added_again_counts_by_its_own_gain() -> None:
+    executor = FakeExecutor(
+        {"a": 3.0, "b": 1.5, "cache": 4.8},
+        {"a + b": 4.5, "a + cache": 4.4, "a + cache + b": 4.4},
+        refuse_prepare={"a + b + cache": "Both move the map."},
+    )
+    found = try_edits(executor, [CACHE, "a", "b"], 200.0).combined
+    assert found.findings == ["a", "cache"]
     assert dropped(found).keys() == {"b"}
 
 

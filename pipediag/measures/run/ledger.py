@@ -32,13 +32,13 @@ from pipediag.measures.run.places import (
 )
 from pipediag.measures.run.projection import Projection, in_its_training, project, rounds_of
 from pipediag.measures.steps import Missing, step_ms
-from pipediag.session.ledger import CallbackLine, EpochSeen, Run, RunPart
+from pipediag.session.ledger import EVALUATIONS, CallbackLine, EpochSeen, Run, RunPart
 from pipediag.session.messages import ChildResult
 from pipediag.session.recorded_loops import RecordedLoop
 from pipediag.session.recording import Recording
 from pipediag.session.timeline import Span, Timeline
 from pipediag.tensorflow_names import CACHES
-from pipediag.vocabulary import CUT_SHORT, RUN_PARTS, RunScope
+from pipediag.vocabulary import CUT_SHORT, EVALUATING, RUN_PARTS, RunScope
 
 _MOST_EPOCHS = 200
 """Most epochs that are listed. Own choice: as many show a trend."""
@@ -90,6 +90,8 @@ def measure_run(timeline: Timeline, recording: Recording | None, end: ChildResul
     in_callbacks = callback_lines(spent, timeline.seen)
     seen = {place: ns for place, ns in amounts.ns.items() if place != PIPEDIAG and ns > 0}
     whole = _whole(seen, amounts, projection)
+    if scope != "run" and _evaluates_elsewhere(recording, whole):
+        not_seen.append(EVALUATIONS)
     epochs_seen, epochs_planned = _epoch_counts(projection, last, epochs, step)
     return Run(
         scope=scope,
@@ -112,6 +114,15 @@ def measure_run(timeline: Timeline, recording: Recording | None, end: ChildResul
             )
             for one in epochs.whole[:: 1 + len(epochs.whole) // _MOST_EPOCHS]
         ],
+    )
+
+
+def _evaluates_elsewhere(recording: Recording, whole: Iterable[Place]) -> bool:
+    """Return True if a loop evaluated, and at no time that the ledger has."""
+    places = {(one.file, one.line) for one in whole if one.part == "evaluation"}
+    return any(
+        loop.role in EVALUATING and loop.iterators > 0 and (loop.file, loop.line) not in places
+        for loop in recording.loops
     )
 
 
