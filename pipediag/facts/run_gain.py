@@ -18,7 +18,14 @@ from pipediag.facts.run import (
     time_of_epochs,
     traces_of_step,
 )
-from pipediag.session.edits import CompileCall, Edit, Insert, adds_cache, traces_otherwise
+from pipediag.session.edits import (
+    CompileCall,
+    Edit,
+    Insert,
+    SetModel,
+    adds_cache,
+    traces_otherwise,
+)
 from pipediag.session.findings import Finding
 from pipediag.session.ledger import (
     AN_EPOCHS_END,
@@ -38,6 +45,10 @@ from pipediag.vocabulary import EVALUATING, RunPartName
 ONCE_OFF = 0.1
 """Half of the interval of what came once, as a part of it. Own choice: on one small machine the
 imports of one script took 2.0 to 2.3 s while nothing else ran, and up to 3.5 s."""
+
+OF_EVALUATION = 0.5
+"""Time to compile the evaluation of a model, as a part of that for its training step, with an
+interval from none to twice of it: it is compiled for a last smaller batch, too. Own choice."""
 
 _FEWEST_FREED = 8
 """Own choice: of fewer iterators, none tells how often one pauses."""
@@ -314,6 +325,8 @@ def _once(
     if trial.once_s is None:
         return None
     once_s, (low_s, high_s) = trial.once_s, trial.once_ci95_s or (trial.once_s, trial.once_s)
+    if _compiles_evaluations(run, findings) and high_s > 0.0:
+        once_s, high_s = once_s + OF_EVALUATION * high_s, (1.0 + 2.0 * OF_EVALUATION) * high_s
     loop = session.diagnosed_loop()
     anew = any(one.edit is not None and traces_otherwise(one.edit.changes) for one in findings)
     if loop is None or loop.keras is None or not anew:
@@ -329,6 +342,14 @@ def _once(
     times = min(max(traced, default=1), known or inf)
     most = known if known and BETWEEN_ROUNDS in run.not_seen else times
     return times * once_s, (min(times * low_s, most * low_s), max(times * high_s, most * high_s))
+
+
+def _compiles_evaluations(run: Run, findings: Iterable[Finding]) -> bool:
+    """Return True if these changes have XLA compile what evaluates, too, which no trial does."""
+    edits = (one.edit for one in findings if one.edit is not None)
+    changes = (each for edit in edits for each in edit.changes if isinstance(each, SetModel))
+    compiles = any(each.settings.get("jit_compile") for each in changes)
+    return compiles and any(row.part == "evaluation" for row in run.parts)
 
 
 def _measured(

@@ -371,6 +371,18 @@ def traced(once_s: float | None, limits: tuple[float, float] | None, **ledger: A
     return gain_for_run(session, make_finding(part="steps", trial=trial))
 
 
+def test_xla_compiles_what_evaluates_too() -> None:
+    """Of 60 s of steps, half is saved; compiling takes 4 s, and in the evaluation 2 s more."""
+    steps = make_part("steps", 60.0, loop_id="loop_0", ci95_percent=(60.0, 60.0))
+    run = make_run(steps, make_part("evaluation", 40.0, ci95_percent=(40.0, 40.0)))
+    once = {"once_s": 4.0, "once_ci95_s": (4.0, 4.0)}
+    trial = Trial(state="confirmed", reason=None, speedup=2.0, ci95=(2.0, 2.0), **once)
+    edit = Edit("xla", "XLA", (SetModel({"jit_compile": True}),))
+    gain = gain_for_run(make_session(run=run), make_finding(part="steps", edit=edit, trial=trial))
+    assert gain.after_s == pytest.approx(40.0 + 30.0 + 4.0 + 2.0)
+    assert gain.ci95 == pytest.approx((100.0 / 78.0, 100.0 / 74.0))
+
+
 FURTHER = {"not_seen": [FURTHER_ROUNDS]}
 
 

@@ -354,6 +354,12 @@ test_a_step_that_computes_is_tried_with_xla = decides(
         "computes": (computing(), ("informative", (SetModel({"jit_compile": True}),))),
         "computes little": (computing(20.0), "pass"),
         "compiled": (computing(keras=make_keras(jit_compile=True)), "pass"),
+        "predicts on groups of rows": (
+            computing().but(
+                run=make_run(make_part("evaluation", 9.0, what="`predict` in the callback Rank"))
+            ),
+            "pass",
+        ),
         "eager": (computing(keras=make_keras(run_eagerly=True, jit_compile=False)), "pass"),
         "shapes were seen to vary": (computing(shapes_vary=True), "pass"),
         "of any length": (computing(spec="TensorSpec(shape=(None, None), dtype=tf.int32)"), "pass"),
