@@ -221,7 +221,9 @@ XLA = Rule(
 def _check_xla(session: Session) -> Iterator[Finding]:
     loop, edit = known(session.diagnosed_loop()), compiled_by_xla(session, XLA.id)
     percent = class_percent(session, ["device_compute", *CALL_CLASSES])
-    if edit is not None and percent >= IN_CALLS.value and not shapes_vary(loop):
+    # The evaluation of a model is compiled, too.
+    loops = [loop, *(one for one in session.loops if one.kind == "keras")]
+    if edit is not None and percent >= IN_CALLS.value and not any(map(shapes_vary, loops)):
         yield XLA.finding(
             "informative",
             "Use `compile(jit_compile=True)`.",

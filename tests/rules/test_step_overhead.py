@@ -354,6 +354,10 @@ test_a_step_that_computes_is_tried_with_xla = decides(
         "computes": (computing(), ("informative", (SetModel({"jit_compile": True}),))),
         "computes little": (computing(20.0), "pass"),
         "compiled": (computing(keras=make_keras(jit_compile=True)), "pass"),
+        "shapes of an evaluation vary": (
+            computing().but(loops=[*computing().loops, make_loop(id="loop_2", shapes_vary=True)]),
+            "pass",
+        ),
         "predicts on groups of rows": (
             computing().but(
                 run=make_run(make_part("evaluation", 9.0, what="`predict` in the callback Rank"))
