@@ -134,10 +134,13 @@ def effect(finding: Finding) -> str | None:
 
 
 def dropped(session: Session) -> list[tuple[str, str]]:
-    """Return the confirmed changes that the combination leaves out, each with its reason."""
+    """Return the confirmed changes that the combination leaves out, each with its reason; without
+    other ways to do what one finding advises."""
     if session.combined is None:
         return []
-    return [(change(session, left.edit), left.reason) for left in session.combined.dropped]
+    advised = {one.edit.id for one in session.findings if one.edit is not None}
+    left_out = [one for one in session.combined.dropped if one.edit in advised]
+    return [(change(session, one.edit), one.reason) for one in left_out]
 
 
 def caveats(finding: Finding) -> str | None:
