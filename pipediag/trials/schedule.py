@@ -26,7 +26,7 @@ MOST_PULLS = 5
 PULLS_SHARE = 0.15
 """Share of the time left that pulling the pipeline alone may take while edits are tried."""
 
-NOT_SLOWER = 0.97
+TRIED_AGAIN = 0.97
 """Upper end of the interval of an edit from which it is tried again on top of others. Own choice:
 what makes the pipeline as written slower may do so to any."""
 
@@ -112,8 +112,6 @@ class _Trials:
         self._bench = bench
         self._no_epochs = no_epochs
         self._of_run = of_run
-        self._on_top: list[Candidate] = []
-        """Edits that were confirmed on top of others alone."""
         self._only_pulls = bench.taken_by.basis == "pipeline"
 
     def run(self, listed: list[Candidate]) -> None:
@@ -185,7 +183,7 @@ class _Trials:
             open_ones = [*(one for one in later if _is_early(one, turns)), *slow]
             self._try_on_top(combination, open_ones)
             combination.measure()
-            contest.enter(self._needed([*later, *slow]))
+            contest.enter(self._needed([*later, *slow], first))
             self._one_by_one()
         except TrialsEndedError as error:
             ended = str(error)
@@ -233,16 +231,20 @@ class _Trials:
         # What its own rounds say stays where nothing is known on top.
         if trial.state == "confirmed" or (trial.state != "not_tried" and not known):
             self.contest.settle(candidate, trial.but(same_elements=same_elements))
-        if trial.state == "confirmed":
-            self._on_top.append(candidate)
 
-    def _needed(self, later: list[Candidate]) -> list[Candidate]:
-        """Return the candidates in whose place no other edit was confirmed, and refuse the rest."""
-        confirmed = [*(one.candidate for one in self.contest.confirmed), *self._on_top]
-        labels = {edit: one.edit.label for one in confirmed for edit in (one.edit.id, *one.same_as)}
+    def _needed(self, later: Iterable[Candidate], every: Iterable[Candidate]) -> list[Candidate]:
+        """Return those to be tried later in whose place no other edit was confirmed, and refuse the
+        rest."""
+        trials = self.contest.trials
+        labels = {
+            edit: one.edit.label
+            for one in every
+            for edit in (one.edit.id, *one.same_as)
+            if edit in trials and trials[edit].state == "confirmed"
+        }
         needed = []
         for one in later:
-            if one.edit.id in self.contest.trials:
+            if one.edit.id in trials:
                 continue
             label = labels.get(one.edit.instead_of or "")
             if label is None:
@@ -272,7 +274,7 @@ class _Trials:
 
 def _may_help_others(one: Tried) -> bool:
     """Return True if its rounds don't say that it makes the loop slower."""
-    return len(one.ratios.pairs) >= FEWEST_ROUNDS and one.estimate.high >= NOT_SLOWER
+    return len(one.ratios.pairs) >= FEWEST_ROUNDS and one.estimate.high >= TRIED_AGAIN
 
 
 def _needs_base(edit: Edit) -> bool:

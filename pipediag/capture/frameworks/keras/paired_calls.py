@@ -101,10 +101,7 @@ class PairedCalls:
             size = sum(getattr(each, "nbytes", 0) for each in arrays)
             if size > _MOST_BYTES or max(each.shape[0] for each in arrays) > most:
                 return "The data are too many for one batch."
-            made, place = (
-                partial(_timed, partial(model.predict_on_batch, data)),
-                (found.file, found.line),
-            )
+            made = partial(_timed, partial(model.predict_on_batch, data))
             if not found.other_ms:
                 made()  # traces, as the script's own first call does
             traces = _traces_of_predict(model)
