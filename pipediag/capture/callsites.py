@@ -317,6 +317,34 @@ def is_in_a_loop(code: CodeType, at: int) -> bool:
     )
 
 
+Stacked = list[tuple[CodeType, int]]
+"""Code and instruction of the script's own frames, the outermost first."""
+
+
+def users_stack() -> Stacked:
+    """Return the frames of the script's own code that run now."""
+    found = [(one.f_code, one.f_lasti) for one in frames() if is_users(one.f_code.co_filename)]
+    return found[::-1]
+
+
+def may_come_back(stack: Stacked, here: Stacked) -> bool:
+    """Return True if a loop that was running at the one moment still runs at the other: a frame
+    that is in both jumps back over both of its instructions."""
+    for (code, at), (other, at_other) in zip(stack, here, strict=False):
+        if code is not other:
+            break
+        first, last = sorted((at, at_other))
+        jumps = (one for one in get_instructions(code) if "JUMP" in one.opname)
+        if any(
+            isinstance(one.argval, int) and one.argval <= first and last < one.offset
+            for one in jumps
+        ):
+            return True
+        if at != at_other:
+            break  # frames further in are those of other calls
+    return False
+
+
 def unwrap(function: Any) -> Any:
     """Return the plain function behind partials, decorators, methods and callable objects."""
     for _ in range(20):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Literal
 
 from pipediag.facts.limits import INPUT_BOUND, INPUT_WAIT, Threshold
 from pipediag.facts.pipeline import (
@@ -205,11 +206,18 @@ def predicted_in_steps(session: Session) -> dict[tuple[str | None, int | None], 
     return {(file, line): one for file, line, one in timed if (file, line) in within}
 
 
-def faster_ends(run: Run, timed: Prediction, left: float) -> float:
-    """Return the speed-up of the ends of epochs if the share `left` remains of their calls."""
-    whole_s = run.seconds_of("epoch_end")
+def part_of_calls(timed: Prediction) -> Literal["epoch_end", "after_training"]:
+    """Return the part of the run in which calls are made that are none of a loop's."""
+    return "after_training" if timed.after_training else "epoch_end"
+
+
+def faster_part(run: Run, timed: Prediction, left: float) -> float:
+    """Return the speed-up of that part if the share `left` remains of the calls."""
+    whole_s = run.seconds_of(part_of_calls(timed))
     if whole_s <= 0.0:
         return 1.0
+    if timed.after_training:
+        return _faster(whole_s, timed.calls * fmean(timed.own_ms) / 1e3, left)
     seen = max(1, int(run.epochs_seen or 1))
     epochs = (run.epochs or seen) if run.scope == "run" else 1
     return _faster(whole_s, timed.calls / seen * epochs * fmean(timed.own_ms) / 1e3, left)

@@ -422,7 +422,8 @@ def _shortened(session: Session, run: Run, finding: Finding) -> Taken:
         return _epochs(session, run, finding) if caches else _steps(session, run)
     rows = [row for row in run.parts if row.part == finding.part]
     changes = edit.changes if edit is not None else ()
-    if finding.part == "epoch_end" and any(isinstance(one, CompileCall) for one in changes):
+    outside_loops = finding.part in ("epoch_end", "after_training")
+    if outside_loops and any(isinstance(one, CompileCall) for one in changes):
         return _taken(run, rows)
     loop_id = edit.loop_id if edit is not None else None
     loop = next((one for one in session.loops if one.id == loop_id), finding)

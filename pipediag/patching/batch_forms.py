@@ -84,11 +84,14 @@ def in_batches(
     op_id: str,
     function: RecordedFunction,
     given: Mapping[str, Scalar],
+    *,
+    has_length: bool = False,
 ) -> dict[str, list[Change]]:
     """Give a map or a filter batches, and take them apart behind it, or hand them on, as `given`
     says; return the changes of each file.
 
-    Other maps of the same function get such batches, too, and take them apart.
+    Other maps of the same function get such batches, too, and take them apart. Elements keep their
+    number where the map `has_length`: `len(dataset)` is often asked for.
     """
     before, after = f".batch({given['elements']})", ".unbatch()"
     changes = rows_rewritten(workspace, function)
@@ -110,9 +113,11 @@ def in_batches(
         if called(other) == "filter":
             added = (one for one in _filtering_rows(where, other) if one not in changes[where.path])
             changes[where.path] += added
-        changes[where.path] += _around(where, other, before, after)
+        changes[where.path] += _around(where, other, before, after, has_length=has_length)
     first, last = given.get("first", True), given.get("last", True)
-    changes[source.path] += _around(source, call, before if first else "", after if last else "")
+    changes[source.path] += _around(
+        source, call, before if first else "", after if last else "", has_length=has_length
+    )
     return changes
 
 
@@ -131,16 +136,28 @@ def _filtering_rows(source: Source, call: cst.Call) -> list[Change]:
     ]
 
 
-def _around(source: Source, call: cst.Call, before: str, after: str) -> list[Change]:
+def _around(
+    source: Source, call: cst.Call, before: str, after: str, *, has_length: bool
+) -> list[Change]:
     """Put calls before and behind that of a method: on lines of their own where that has one."""
     above = receiver(call)
     if not isinstance(above, cst.Name | cst.Attribute | cst.Subscript | cst.Call) or above.lpar:
         raise NotPatchableError(f"What `{called(call)}` is called on is not one name or call.")
     ends, begins = source.span(above).end, source.span(name_of(call)).start
+    named = list[Change]()
+    if has_length:
+        name = above.value if isinstance(above, cst.Name) else source.free_name("rows")
+        asserted = f"{source.needed_tensorflow()}.data.experimental.assert_cardinality"
+        after += f".apply({asserted}(len({name})))"
+        if not isinstance(above, cst.Name):
+            named = [Change.insert(source.span(above).start, f"({name} := ")]
+            before = f"){before}"
     if isinstance(above, cst.Call) and b"\n" in source.data[ends:begins]:
         pairs = [(above, before), (call, after)]
-        return [change for one, text in pairs if text for change in inserted(source, one, text)]
-    return [Change.insert(ends, before), Change.insert(source.span(call).end, after)]
+        return named + [
+            change for one, text in pairs if text for change in inserted(source, one, text)
+        ]
+    return [*named, Change.insert(ends, before), Change.insert(source.span(call).end, after)]
 
 
 def hand_batches_on(source: Source, calls: Sequence[cst.Call]) -> bool:

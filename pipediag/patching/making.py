@@ -16,7 +16,7 @@ from pipediag.patching.snippets import snippet
 from pipediag.patching.source import NotPatchableError
 from pipediag.patching.workspace import Workspace, current_file
 from pipediag.patching.writing import write
-from pipediag.session.edits import Change, Edit, as_written
+from pipediag.session.edits import Change, Edit, as_written, changes_together
 from pipediag.session.files import replacing
 from pipediag.session.findings import LeftOut, Patch, PatchedFile
 from pipediag.session.model import Session
@@ -97,7 +97,7 @@ def _changed(
     session: Session, edits: Sequence[Edit], read: Read
 ) -> tuple[dict[str, bytes], list[str]]:
     changes: list[Change] = []
-    for change in (as_written(each) for edit in edits for each in edit.changes):
+    for change in map(as_written, changes_together(edits)):
         if change not in changes:
             changes.append(change)
     workspace = Workspace(session, read)

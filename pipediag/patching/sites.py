@@ -296,8 +296,16 @@ def _is_once(source: Source, above: cst.CSTNode, node: cst.CSTNode) -> bool:
 
 
 def uses(files: Sequence[Source], source: Source, function: cst.FunctionDef) -> list[Call]:
-    """Return where files read a function or a method of the file `source`."""
-    return [(where, one) for where in files for one in uses_in(where, source, function)]
+    """Return where files that run read a function or a method of the file `source`."""
+    found = [(where, one) for where in files for one in uses_in(where, source, function)]
+    return [(where, one) for where, one in found if not _is_left_out(where, one)]
+
+
+def _is_left_out(where: Source, node: cst.CSTNode) -> bool:
+    """Return True for code that runs only where its file is the script: another one is."""
+    blocks = (one for one in where.ancestors(node) if isinstance(one, cst.If))
+    tests = (where.code(one.test) for one in blocks) if where.is_imported else ()
+    return any("__name__" in test and "__main__" in test for test in tests)
 
 
 def uses_in(where: Source, source: Source, function: cst.FunctionDef) -> list[cst.CSTNode]:

@@ -126,6 +126,8 @@ class Source:
     """Offsets at which the called names of operations begin, by the operations' ids."""
     starts: Mapping[int, int] = field(default_factory=dict)
     """Offsets at which the lines of the file as it was begin, by their numbers."""
+    is_imported: bool = False
+    """True if the program imports it, so that its block for `__main__` does not run."""
 
     @classmethod
     def of(cls, path: str, content: bytes) -> Source:

@@ -9,6 +9,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from itertools import islice
 from pathlib import Path
@@ -197,7 +198,9 @@ class Workspace:
             raise NotPatchableError(
                 f"{Path(path).name} belongs to an installed package: an update undoes the change."
             )
-        return Source.of(path, self._read(path))
+        source, main = Source.of(path, self._read(path)), self.session.script.main_file
+        imported = main is not None and os.path.realpath(path) != os.path.realpath(main)
+        return replace(source, is_imported=imported)
 
     def keras(self) -> KerasUse:
         if self.session.keras is None:

@@ -397,11 +397,12 @@ def _stack(workspace: Workspace, change: edits.Replace) -> None:
 
 def _take_batches(workspace: Workspace, change: edits.Replace) -> None:
     source, call = workspace.only_call(change.op_id, suits="any")
-    function = workspace.operation(change.op_id).function
-    if function is None:
+    op = workspace.operation(change.op_id)
+    if op.function is None:
         raise NotPatchableError("Its function was not recorded.")
-    given = change.op_id, function, change.parameters
-    for path, changes in in_batches(workspace, source, call, *given).items():
+    given = change.op_id, op.function, change.parameters
+    has_length = op.cardinality is not None and op.cardinality >= 0
+    for path, changes in in_batches(workspace, source, call, *given, has_length=has_length).items():
         workspace.change(workspace.source(path), changes)
 
 

@@ -33,7 +33,7 @@ from pipediag.facts.step import class_ms
 from pipediag.rules.epoch_start import foretold, without_first_batches
 from pipediag.rules.relevance import Weight, less_input, matters, weigh, weigh_first_batches
 from pipediag.rules.rule import pipeline_rule
-from pipediag.session.edits import Change, Check, Edit, Insert, Move
+from pipediag.session.edits import Change, Check, Edit, Insert, Move, adds_cache
 from pipediag.session.findings import Finding, also
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
@@ -192,6 +192,13 @@ def _check_missing_cache(session: Session) -> list[Finding]:
         op = max(costly, key=lambda one: delay_ms(session, one) or 0.0, default=last)
         found = _of_generator(session, op, filling[op.id]) if op is not None else found
     return [found] if found is not None else []
+
+
+def place_of_cache(session: Session) -> str | None:
+    """Return the operation behind which a cache is to be tried, by its id."""
+    edits = (one.edit for one in _check_missing_cache(session) if one.edit is not None)
+    added = (one.after for edit in edits for one in edit.changes if adds_cache(one))
+    return next(added, None)
 
 
 def _is_open(session: Session, op: Operation) -> bool:

@@ -23,7 +23,13 @@ from pipediag.facts.pipeline import (
     reshuffles,
     upstream_of,
 )
-from pipediag.facts.run import faster_ends, faster_loop, predicted_in_steps, rows_of_loop
+from pipediag.facts.run import (
+    faster_loop,
+    faster_part,
+    part_of_calls,
+    predicted_in_steps,
+    rows_of_loop,
+)
 from pipediag.rules.caching import cache_of, fits_in_memory, steps_in_time
 from pipediag.rules.parallel_maps import is_serial_and_stateful, of_one_line, tuned_calls
 from pipediag.rules.relevance import EVERY, OFTEN, THRESHOLDS, weigh_rows
@@ -44,7 +50,7 @@ from pipediag.session.pipeline import Operation, Pipeline
 from pipediag.session.recording import Prediction
 from pipediag.session.trials import WORTHWHILE
 from pipediag.tensorflow_names import BATCHING, CACHES, KEEPS_ELEMENTS, READERS, RUNS_A_FUNCTION
-from pipediag.vocabulary import EVALUATING, EffectOnResults
+from pipediag.vocabulary import EVALUATING, EffectOnResults, RunPartName
 
 COSTLY_EVALUATION = Rule(
     id="costly-evaluation",
@@ -355,10 +361,12 @@ def _check_eager_evaluation(session: Session) -> Iterator[Finding]:
         evaluates = loop is not None and loop.role in EVALUATING
         loop_id = loop.id if loop is not None and evaluates else None
         about = f"{_line(timed)}:{called}"
-        share, part, beside = other_ms / max(own_ms, 1e-3), "evaluation", 0.0
+        part: RunPartName = "evaluation"
+        share, beside = other_ms / max(own_ms, 1e-3), 0.0
         if loop is None:
-            rows, part = [row for row in run.parts if row.part == "epoch_end"], "epoch_end"
-            saved = 1.0 - 1.0 / faster_ends(run, timed, share)
+            part = part_of_calls(timed)
+            rows = [row for row in run.parts if row.part == part]
+            saved = 1.0 - 1.0 / faster_part(run, timed, share)
         elif evaluates:
             rows = _rows_at(session, loop)
             saved = 1.0 - 1.0 / faster_loop(session, loop, timed, share)

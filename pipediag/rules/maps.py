@@ -26,6 +26,7 @@ from pipediag.facts.pipeline import (
     uses,
 )
 from pipediag.facts.python_callables import python_calls, python_evidence
+from pipediag.rules.caching import place_of_cache
 from pipediag.rules.parallel_maps import EACH_ROW, processes_for
 from pipediag.rules.relevance import (
     less_input,
@@ -122,7 +123,7 @@ def _check_per_element_map(session: Session, op: Operation) -> Iterator[Finding]
     if batch is not None and not apart:
         advice = (
             f"Move {call_name(op)} after {call_name(batch)}, so that it runs once per "
-            f"batch{_written(op)}."
+            f"batch{_written(op)}.{_beside_cache(edit)}"
         )
     else:
         rows, end = _rows_at_once(session), call_name(apart[-1]) if len(apart) > 1 else "it"
@@ -221,16 +222,9 @@ def _edit(
         return None
     if apart:
         rows = _rows_at_once(session)
-        several: dict[str, Scalar] = {}
-        replaced, end = [], "it"
-        for each in apart:
-            if len(apart) > 1:
-                # The last makes elements of the batches that the first makes.
-                several = {"first": each is apart[0], "last": each is apart[-1]}
-                end = f"the {place_name(apart[-1])}"
-            replaced.append(Replace(each.id, IN_BATCHES, {"elements": rows, **several}))
+        end = f"the {place_name(apart[-1])}" if len(apart) > 1 else "it"
         label = f"`.batch({rows})` before the {place_name(op)}, and `.unbatch()` behind {end}"
-        return PER_ELEMENT_MAP.edit(op, label, *replaced, check="equal")
+        return PER_ELEMENT_MAP.edit(op, label, *_in_batches(session, apart), check="equal")
     moved = _moved_together(session, op)
     if not moved or batch is None or any(_to_write(one) - REWRITTEN for one in moved):
         return None
@@ -239,7 +233,53 @@ def _edit(
         replace(move, vectorized=_vectorized(each))
         for move, each in zip(_moves(moved, batch), moved, strict=True)
     ]
-    return PER_ELEMENT_MAP.edit(op, f"{_label(moved, batch)}{written}", *moves, check="equal")
+    edit = PER_ELEMENT_MAP.edit(op, f"{_label(moved, batch)}{written}", *moves, check="equal")
+    return edit if any(map(_vectorized, moved)) else _or_before_cache(session, edit, moved)
+
+
+def _in_batches(session: Session, ops: list[Operation]) -> list[Replace]:
+    """Return the changes by which operations hand batches on: the last makes elements of those that
+    the first makes."""
+    given: dict[str, Scalar] = {"elements": _rows_at_once(session)}
+    if len(ops) == 1:
+        return [Replace(ops[0].id, IN_BATCHES, given)]
+    ends = ({"first": one is ops[0], "last": one is ops[-1]} for one in ops)
+    return [
+        Replace(one.id, IN_BATCHES, {**given, **end}) for one, end in zip(ops, ends, strict=True)
+    ]
+
+
+def _or_before_cache(session: Session, edit: Edit, moved: list[Operation]) -> Edit:
+    """Return the edit with batches of their own for the maps, where a cache right behind them is to
+    be tried: behind the batch of the pipeline, it would keep the batches of the first epoch."""
+    follows = place_of_cache(session) == moved[-1].id
+    has_length = (moved[0].cardinality or -1) >= 0
+    if not follows or not _can_be_apart(session, moved[0]) or (has_length and len(moved) > 1):
+        return edit
+    return replace(edit, before_cache=tuple(_in_batches(session, moved)))
+
+
+def _beside_cache(edit: Edit | None) -> str:
+    """Return how the edit is made where a cache follows, as a further sentence."""
+    if edit is None or not edit.before_cache:
+        return ""
+    first = edit.before_cache[0]
+    rows = first.parameters["elements"] if isinstance(first, Replace) else None
+    return (
+        f" With a cache behind it, put `.batch({rows})` before it instead, and `.unbatch()` "
+        "between the two."
+    )
+
+
+def _can_be_apart(session: Session, op: Operation) -> bool:
+    """Return True if a map may get batches of its own, which are taken apart again. Where elements
+    that fail are left out, all of their batch would be."""
+    return (
+        op.inside_function_of is None
+        and all(one.kind != "ignore_errors" for one in downstream(session, op))
+        and all(other.kind not in BATCHING for other in upstream(session, op))
+        and _rows_at_once(session) is not None
+    )
 
 
 def _taken_apart(session: Session, op: Operation) -> list[Operation]:
@@ -250,14 +290,8 @@ def _taken_apart(session: Session, op: Operation) -> list[Operation]:
     batch = following_batch(session, op)
     moves = batch is not None and batch.kind == "batch" and bool(_moved_together(session, op))
     lengths = [one.cardinality for one in (op, *downstream(session, op)[-1:])]
-    if (
-        moves
-        or op.inside_function_of is not None
-        or any(length is not None and length >= 0 for length in lengths)
-        or any(one.kind == "ignore_errors" for one in downstream(session, op))
-        or any(other.kind in BATCHING for other in upstream(session, op))
-        or _rows_at_once(session) is None
-    ):
+    has_length = any(length is not None and length >= 0 for length in lengths)
+    if moves or has_length or not _can_be_apart(session, op):
         return []
     following: list[Operation] = []
     each: Operation | None = op
@@ -398,13 +432,15 @@ def _called_once(session: Session, moved: list[Operation], batch: Operation) -> 
     moves = _moves(moved, batch)
     label = f"{_label(moved, batch)}, with one Python call for all its rows"
     edit = PYTHON_EACH_ROW.edit(op, label, *moves, check="equal")
+    edit = _or_before_cache(session, edit, moved)
     advice = (
         f"Move {call_name(op)}{also} after {call_name(batch)}, and process all rows of a batch in "
         "one Python call"
     )
     # Where little is left to gain around the user's function, a trial says how much.
     around = weigh(session, op, beside_ms).status == "fail"
-    yield finding("fail" if around else "informative", f"{advice}.", edit=edit)
+    told = f"{advice}.{_beside_cache(edit)}"
+    yield finding("fail" if around else "informative", told, edit=edit)
     calls = python_calls(op)
     count = processes_for(session, op, calls.per_step) if calls is not None else None
     if count is not None and weight.status == "fail":

@@ -229,6 +229,8 @@ class Edit:
     """True if a loop makes what it changes anew for each `fit`, whose first epoch fills a cache."""
     instead_of: str | None = None
     """Id of another edit against the same cause: this one is tried where that is not confirmed."""
+    before_cache: tuple[Change, ...] = ()
+    """Changes in place of its own where another edit puts a cache behind what it changes."""
 
 
 _BY_NAME: dict[str, type[Change]] = {kind.do: kind for kind in get_args(Change)}
@@ -287,6 +289,17 @@ def cuts_rows(change: Change) -> bool:
     """Return True if batches are no longer padded to the one length that the model declares."""
     inserts = isinstance(change, Insert) and change.kind == CUT_PADDING
     return inserts or (isinstance(change, Replace) and "to_longest" in change.parameters)
+
+
+def changes_together(edits: Sequence[Edit]) -> tuple[Change, ...]:
+    """Return the changes of several edits, in their order."""
+    cached = {one.after for edit in edits for one in edit.changes if adds_cache(one)}
+
+    def of(edit: Edit) -> tuple[Change, ...]:
+        places = {getattr(one, "op_id", None) for one in edit.before_cache}
+        return edit.changes if cached.isdisjoint(places) else edit.before_cache
+
+    return tuple(change for edit in edits for change in of(edit))
 
 
 def as_written(change: Change) -> Change:

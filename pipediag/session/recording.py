@@ -33,7 +33,9 @@ class Prediction(TimedPairs):
     made_again: bool = False
     """True if the line calls another one in each epoch."""
     loop_id: str | None = None
-    """The loop whose batch it is then called on; None between epochs of a training."""
+    """The loop whose batch it is then called on; None between its epochs, and after a training."""
+    after_training: bool = False
+    """True if no step was trained since its first call."""
 
 
 @dataclass

@@ -12,10 +12,11 @@ from pipediag.facts.limits import INPUT_BOUND
 from pipediag.facts.order import known_gain
 from pipediag.facts.run import (
     FIRST_BATCHES,
-    faster_ends,
     faster_loop,
+    faster_part,
     faster_steps,
     making_ms,
+    part_of_calls,
     pauses_of_run,
     time_of_epochs,
 )
@@ -26,6 +27,7 @@ from pipediag.session.edits import (
     Edit,
     ExtractStep,
     SetParameters,
+    changes_together,
     saves_pauses,
     timed_call,
     touched,
@@ -126,7 +128,7 @@ def together(chosen: list[Candidate]) -> Variant:
     """Return one variant with the changes of several edits, in the order given."""
     return Variant(
         ON_TOP.join(one.edit.id for one in chosen),
-        tuple(change for one in chosen for change in one.edit.changes),
+        changes_together([one.edit for one in chosen]),
         chosen[0].edit.check if len(chosen) == 1 else _check_for(chosen),
     )
 
@@ -163,8 +165,8 @@ def with_prediction_trial(session: Session, finding: Finding) -> Finding:
         loop = session.diagnosed_loop()
 
     def faster(left: float) -> float:
-        if session.run is not None and finding.part == "epoch_end":
-            return faster_ends(session.run, found, left)
+        if session.run is not None and finding.part == part_of_calls(found):
+            return faster_part(session.run, found, left)
         return faster_loop(session, loop, found, left) if loop else 1.0 / max(left, 1e-3)
 
     objects = max(float(found.objects), _epochs(session) if found.made_again else 1.0)

@@ -20,9 +20,11 @@ from pipediag.capture.callsites import (
     call_site,
     is_users,
     locals_of,
+    may_come_back,
     package_of,
     place_of,
     unwrap,
+    users_stack,
 )
 
 SITE = "/opt/python/lib/python3.11/site-packages"
@@ -201,3 +203,54 @@ def test_no_garbage_is_collected_while_the_frames_of_threads_are_walked(
         assert (collecting, gc.isenabled()) == ([False, False], enabled)
     finally:
         gc.enable()
+
+
+LOOPS = """
+def step():
+    mark("step")
+
+def epoch(times):
+    for n in range(times):
+        step()
+        mark("in the loop")
+    mark("behind the loop")
+
+def run():
+    epoch(1)
+    mark("in the function that called it")
+
+def train():
+    for n in range(1):
+        epoch(1)
+        mark("between epochs")
+    mark("after the training")
+
+{call}
+mark("at the end")
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "over"),
+    [
+        ("run()", {"behind the loop", "in the function that called it", "at the end"}),
+        ("train()", {"after the training", "at the end"}),
+        ("for n in range(1):\n    run()", {"at the end"}),
+    ],
+)
+def test_a_loop_is_over_where_no_loop_of_the_script_leads_back_to_its_step(
+    call: str, over: set[str], tmp_path: Path
+) -> None:
+    script, stacks = tmp_path / "train.py", dict[str, callsites.Stacked]()
+
+    def mark(name: str) -> None:
+        stacks[name] = [one for one in users_stack() if one[0].co_filename == str(script)]
+
+    def in_script() -> None:
+        exec(compile(LOOPS.format(call=call), str(script), "exec"), {"mark": mark})
+
+    thread = threading.Thread(target=in_script)
+    thread.start()
+    thread.join()
+    at_step = stacks.pop("step")
+    assert {name for name, here in stacks.items() if not may_come_back(at_step, here)} == over

@@ -65,7 +65,8 @@ def session_of(
         keras=make_keras(**{**where, **(keras or {})}),
     )
     pipeline = make_pipeline(ops=chained(*ops), bottleneck_op_id=None, options=options or {})
-    return make_session(pipeline=pipeline, loops=[loop])
+    session = make_session(pipeline=pipeline, loops=[loop])
+    return session.but(script=session.script.but(path=SCRIPT))
 
 
 def patch(

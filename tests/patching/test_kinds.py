@@ -424,6 +424,41 @@ def test_what_gets_batches_is_a_datasets_own_call(old: str, new: str, written: s
 
 
 @pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (
+            "ds = ds.map(parse)\n",
+            "ds = ds.batch(64).map(parse).unbatch().apply("
+            "tf.data.experimental.assert_cardinality(len(ds)))\n",
+        ),
+        (
+            "ds = read(files).map(parse)\n",
+            "ds = (rows := read(files)).batch(64).map(parse).unbatch().apply("
+            "tf.data.experimental.assert_cardinality(len(rows)))\n",
+        ),
+        (
+            "ds = (\n    read(files)\n    .map(parse)\n)\n",
+            "ds = (\n    (rows := read(files)\n    ).batch(64)\n    .map(parse)\n"
+            "    .unbatch().apply("
+            "tf.data.experimental.assert_cardinality(len(rows)))\n)\n",
+        ),
+    ],
+)
+def test_elements_of_a_known_number_keep_it(written: str, expected: str) -> None:
+    text = (
+        HEAD + f"def parse(row):\n    return row\n\nds = read(files)\n{written}ds = ds.batch(3)\n"
+    )
+    function = make_function(file=SCRIPT, line=line_of(text, "def parse"))
+    calls = [
+        op(text, "map", ".map(", function=function, cardinality=900),
+        op(text, "batch", ".batch("),
+    ]
+    after = patched(text, calls, Replace("map", IN_BATCHES, {"elements": 64}))
+    assert expected in after, after
+    compile(after, SCRIPT, "exec")
+
+
+@pytest.mark.parametrize(
     ("rows", "kept"),
     [("[:9]", True), ("[-9:]", False), ("[1:]", False), ("[:-1]", False), ("[::2]", False)],
 )

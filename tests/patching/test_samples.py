@@ -109,6 +109,7 @@ CONFIRMED = {
     ),
     **each("iterator-pauses", "epochs_with_pauses", SetOptions({"autotune.enabled": False})),
     **each("eager-evaluation", "eager_evaluation", CompileCall(SCRIPT, 41, "model")),
+    **each("eager-evaluation", "eager_generation", CompileCall(SCRIPT, 30, "self")),
     **each("eager-evaluation", "eager_metric", CompileCall(SCRIPT, 49, "auc", "update_state")),
     **each("eager-execution", "eager_step", CompileFunction(SCRIPT, 29, "Trainer.train_step")),
     **each("eager-execution", "eager_step_in_loop", ExtractStep(SCRIPT, 35, ("smoothing",))),

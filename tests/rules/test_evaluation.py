@@ -416,6 +416,22 @@ def test_calls_of_a_model_between_epochs_gain_what_they_save_of_their_ends() -> 
         assert gain.after_s == pytest.approx(after_s, rel=0.02)
 
 
+def test_calls_of_a_model_after_the_training_gain_what_they_save_of_that_part() -> None:
+    """1,000 calls of 10 ms are 10 of 30 s."""
+    after = make_part("after_training", 30.0, what="in `generate`", file=FILE, line=9)
+    ends = make_part("epoch_end", 10.0, what="in `save`", file=FILE, line=3)
+    other_ms = [2.0 + n / 100 for n in range(8)]
+    seen = Prediction(
+        FILE, 9, 1, own_ms=[10.0] * 8, other_ms=other_ms, calls=1000, model="model",
+        after_training=True,
+    )  # fmt: skip
+    session = make_session(run=make_run(after, ends, whole_s=60.0), predictions=[seen])
+    finding = only(EAGER_EVALUATION, session)
+    assert finding.part == "after_training"
+    gain = gain_for_run(session, with_prediction_trial(session, finding))
+    assert gain.after_s == pytest.approx(60.0 - 10.0 * 0.8, rel=0.02)
+
+
 @pytest.mark.parametrize(
     "session",
     [called_eagerly(9.9), called_eagerly(2.0, model=None), called_eagerly(2.0, lacking="No.")],

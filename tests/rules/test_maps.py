@@ -26,7 +26,7 @@ from pipediag.session.pipeline import Operation
 from pipediag.session.recording import RecordedFunction
 from pipediag.session.trials import NOT_TRIED, Trial
 from pipediag.vocabulary import TrialState
-from tests.factories import make_loop
+from tests.factories import make_keras, make_loop
 from tests.ledgers import make_waits
 from tests.records import make_function, make_input_wait, make_operation, make_steps
 from tests.rules.sessions import (
@@ -146,6 +146,24 @@ test_a_map_of_short_calls_is_moved_behind_the_batch = decides(
         "endless": (ending(replace(batch(256), cardinality=-1)), ("fail", APART)),
     },
 )
+
+
+def before_cache(finding: Finding) -> tuple[Any, ...]:
+    assert finding.edit is not None
+    return finding.edit.before_cache
+
+
+def test_a_map_gets_batches_of_its_own_before_a_cache_that_is_to_follow_it() -> None:
+    several = replace(cheap(), id="more", line=13)
+    assert before_cache(only(PER_ELEMENT_MAP, rows(cheap()))) == ALONE
+    once = rows(cheap(), loops=[make_loop(keras=make_keras(epochs=1))])
+    assert before_cache(only(PER_ELEMENT_MAP, once)) == ()
+    both = run(PER_ELEMENT_MAP, rows(cheap(), several))[0]
+    assert before_cache(both) == in_batches("map", "more")
+    held = run(PER_ELEMENT_MAP, rows(replace(cheap(), cardinality=900), several))[0]
+    assert before_cache(held) == ()  # the length of several is not kept
+    vectorized = only(PER_ELEMENT_MAP, rows(cheap({"MatMul": 1, "Mul": 1})))
+    assert (changes(vectorized), before_cache(vectorized)) == (VECTORIZED, ())
 
 
 def test_batches_are_handed_on_to_maps_that_matter_and_read_nowhere_else() -> None:

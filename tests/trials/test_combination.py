@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipediag.estimates import LOOKS
-from pipediag.session.edits import Insert, SetModel
+from pipediag.session.edits import IN_BATCHES, Insert, Move, Replace, SetModel
 from pipediag.session.findings import also
 from pipediag.session.trials import Combined
 from pipediag.trials.candidates import candidates, together
@@ -294,6 +294,16 @@ def test_what_waits_for_the_users_decision_is_tried_before_what_gains_less() -> 
         cache.but(evidence={"at_most_if_the_same_ratio": 3.0}),
         make_finding("unknown", 1.0, status="informative"),
     ) == ["much", "cache", "little", "unknown"]
+
+
+def test_an_edit_takes_its_other_form_where_a_cache_follows_what_it_changes() -> None:
+    moved, apart = (Move("map", "batch"),), (Replace("map", IN_BATCHES, {"elements": 64}),)
+    edit = make_edit("moves", changes=moved, before_cache=apart)
+    for place, expected in (("map", apart), ("files", moved)):
+        cache = (Insert(place, "cache", {"elements": 9}),)
+        both = together(candidates(made([edit, make_edit("cache", changes=cache)])))
+        assert both.changes == (*expected, *cache)
+    assert together(candidates(made([edit]))).changes == moved
 
 
 def test_the_weakest_promise_holds_for_all_of_them() -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal, NamedTuple
 
-from pipediag.capture.callsites import source_location
+from pipediag.capture.callsites import Stacked, source_location
 from pipediag.capture.guard import nothing
 from pipediag.capture.runtime import Runtime, Trainer
 from pipediag.session.recorded_loops import RecordedBoundary, RecordedLoop
@@ -83,6 +83,8 @@ class Loop:
     """Calls that made the datasets of its iterators."""
     come_from: tuple[tuple[str, int], ...] = ()
     """Places of the script's calls on the stack when its first iterator was made."""
+    fed_at: Stacked = field(default_factory=list)
+    """The script's frames at one of its first steps, where Python feeds them."""
     shares_rounds: bool = False
     """True if it has a part of the planned rounds of its line, and other loops have the rest."""
     saw_undisturbed_end: bool = False

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from pipediag.capture.callsites import may_come_back, users_stack
 from pipediag.capture.guard import Guard
 from pipediag.capture.loops.loop import Consumer, Interruption, Loop, Stage
 from pipediag.capture.loops.registry import LoopRegistry
@@ -46,6 +47,8 @@ def _only_reads(loop: Loop) -> bool:
 _FIRST_STEPS = 10
 """Steps in which the functions of eager steps are noted: a GAN's generator may not be trained in
 each. Own choice."""
+_LOOK_EVERY_NS = 50_000_000
+"""Own choice: a look takes some 50 microseconds, and a call of a model a millisecond and more."""
 _FEW = 8
 """Most batches that one step draws from an iterator of its own. Own choice."""
 
@@ -78,6 +81,8 @@ class StepClock:
         keep = loops.keep_evaluated
         self.choice = LoopChoice(updates, instruments, held, leave, keep)
         self._over = False
+        self._looked_ns = 0
+        """The time of the last look whether a loop was left."""
 
     @property
     def holds_epoch(self) -> bool:
@@ -175,6 +180,22 @@ class StepClock:
         # There is no wait: Python's work to get the batch is a part of the step.
         self._boundary(consumer, time.monotonic_ns(), 0)
         consumer.batches += 1
+        if record.steps <= _FIRST_STEPS:
+            consumer.loop.fed_at = users_stack()
+
+    def leave_fed_loop(self) -> None:
+        """End the steps that Python fed, if the script has left the loops that held them: there is
+        no iterator that says so."""
+        thread, now_ns = self._threads.here, time.monotonic_ns()
+        last = thread.last
+        if last is None or last.hand_over != "fed" or last.loop.interruption is not None:
+            return
+        if not last.loop.trains or now_ns - self._looked_ns < _LOOK_EVERY_NS:
+            return
+        self._looked_ns = now_ns
+        if not may_come_back(last.loop.fed_at, users_stack()):
+            self.streak.settle()
+            self._interrupt(thread)
 
     def eager_step(self) -> None:
         """Note that the script applies gradients outside of any compiled function."""

@@ -73,6 +73,8 @@ class PairedCalls:
     _timeline: Timeline
     _steps: StepClock
     _found: dict[tuple[str, str, int], Prediction] = field(default_factory=dict)
+    _began_ns: dict[tuple[str, str, int], int] = field(default_factory=dict)
+    """The times of their first calls."""
     _compiled: dict[tuple[str, int, str | None], Any] = field(default_factory=dict)
     _first_layers: dict[CodeType, _Place] = field(default_factory=dict)
     """Places at which methods call their first layer."""
@@ -180,6 +182,7 @@ class PairedCalls:
 
     def _evaluates(self) -> bool:
         """Return True in a loop that does not train, and where one that does is interrupted."""
+        self._steps.leave_fed_loop()
         last = self._steps.last_here
         return last is not None and (not last.loop.trains or last.loop.interruption is not None)
 
@@ -208,11 +211,13 @@ class PairedCalls:
         names = code.co_varnames[1:taken]
         given = {name: values[name] for name in names if name in values}
         as_given = len(given) == len(names) and not _sets(code, names, frame.f_lasti)
-        if as_given and not code.co_flags & _TAKES_MORE:
-            method = getattr(model, code.co_name)
-            own = partial(_timed, partial(method, **given))
-            self._compiled_too(site, own, model, code.co_name, (), given)
-        return True
+        if not as_given or code.co_flags & _TAKES_MORE:
+            return True
+        method = getattr(model, code.co_name)
+        own = partial(_timed, partial(method, **given))
+        timed = self._compiled_too(site, own, model, code.co_name, (), given)
+        # What a method does with the values of tensors is no part of a graph; its layers may be.
+        return timed is None or not timed.lacking
 
     def _compiled_too(
         self,
@@ -223,9 +228,9 @@ class PairedCalls:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         of_metric: Callable[[Callable[[], Any]], tuple[Any, int]] | None = None,
-    ) -> None:
+    ) -> Prediction | None:
         """Time a model, a method of its, or that of a metric, which `of_metric` times, as a
-        `tf.function`, with the same arguments."""
+        `tf.function`, with the same arguments; return what is known of the line."""
         what = f"{_in_words(model, method, site)} as a `tf.function`"
 
         def other(found: Prediction, site: CallSite) -> tuple[Any, int] | str:
@@ -269,7 +274,7 @@ class PairedCalls:
         between = of_metric is not None and last is not None and last.loop.interruption is None
         of_loop = last is not None and (between or not last.loop.trains)
         loop = last.loop.record if last is not None and of_loop else None
-        self._pair(what, (*args, *kwargs.values()), own, other, loop, site)
+        return self._pair(what, (*args, *kwargs.values()), own, other, loop, site)
 
     def _pair(
         self,
@@ -279,27 +284,30 @@ class PairedCalls:
         other: Callable[[Prediction, CallSite], tuple[Any, int] | str],
         loop: RecordedLoop | None = None,
         site: CallSite | None = None,
-    ) -> None:
+    ) -> Prediction | None:
         """Let `other` make that call, if the line calls often, and keep the times of both.
 
         It returns the result and the time in ns, as `own` does, or why it can't be made.
         """
         site, last = site or call_site(), self._steps.last_here
         if site is None or site.by_framework:
-            return
+            return None
         place, loop_id = (what, site.file, site.line), loop.id if loop is not None else None
         found = self._found.get(place)
         if found is None:
             found = self._found[place] = Prediction(site.file, site.line, 0, loop_id=loop_id)
+            self._began_ns[place] = time.monotonic_ns()
         of_trial = last is not None and last.loop.trains and last.stage is not Stage.OWN
         if of_trial or found.loop_id != loop_id:
-            return  # no step of the loop of which it is to be told what it takes
+            return None  # no step of the loop of which it is to be told what it takes
         found.calls += 1
+        found.after_training = last is not None and last.loop.last_ns < self._began_ns[place]
         if found.lacking or not _SEEN < found.calls <= _SEEN + _PAIRS:
-            return
+            return found
         if found.calls == _SEEN + 1:
             self._predictions.append(found)
         self._time(what, found, data, partial(other, found, site), own, loop)
+        return found
 
     def _time(
         self,
