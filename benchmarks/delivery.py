@@ -6,8 +6,9 @@ Each project is a folder of a kind that users have: a package, a `train.py` and,
 not made by the training, a `make_data.py`. Files of its folder `expert` take the place of others in
 the expert's version. A project is analysed once, its patch is applied to a copy, and the three
 versions are run natively, in turn. With --again, the copy is analysed too, and one with both
-patches is a fourth version. Nothing here is known to a test or a rule. With mirrors, the same is
-done with public scripts of public_scripts/table.toml, whose expert's version is edits too.
+patches is one more version. Nothing here is known to a test or a rule. With mirrors, the same is
+done with public scripts of public_scripts/table.toml, whose expert's version is edits too. Where
+some of what the expert does is mechanical, a version with that alone is another one.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ from pipediag.session.store import load_session
 
 PROJECTS = Path(__file__).with_name("projects")
 VERSIONS = ["written", "patched", "expert"]
-AGAIN = "patched twice"
+MECHANICAL, AGAIN = "mechanical", "patched twice"
+BY_THEIR_AUTHOR = frozenset({"charlm", "ratings", "skipgram", "towers"})
+"""Projects whose expert's version is another algorithm, or another layer, and not mechanical."""
 LIMIT_S = 900.0
 
 
@@ -55,6 +58,14 @@ class _Case:
     """Makes the version as written, with its data, in a new folder."""
     rewrite: Callable[[Path], None]
     """Makes the expert's version of a copy of it."""
+    in_part: Callable[[Path], None] | None = None
+    """Makes one of what is mechanical of that, where not all is."""
+    is_mechanical: bool = False
+    """True if all of it is."""
+
+    def versions(self, again: bool) -> list[str]:
+        partly = [MECHANICAL] if self.in_part is not None else []
+        return [*VERSIONS, *partly, *([AGAIN] if again else [])]
 
 
 @click.command()
@@ -82,10 +93,10 @@ def main(
 ) -> None:
     """Print seconds of each version, what was promised, and how much of the expert's gain the patch
     obtains."""
-    versions = [*VERSIONS, *([AGAIN] if again else [])]
     cases = _projects(names) if mirrors is None else _scripts(names, mirrors, packages)
-    gains = []
+    gains, of_mechanical = [], []
     for case in cases:
+        versions = case.versions(again)
         directory = keep.absolute() / case.name
         _prepare(case, directory, again)
         seconds: dict[str, list[float]] = {version: [] for version in versions}
@@ -93,22 +104,37 @@ def main(
             for version in versions:
                 seconds[version].append(_run([case.script], directory / version, case))
         gains.append({one: np.log(seconds["written"]) - np.log(seconds[one]) for one in versions})
+        best = MECHANICAL if case.in_part is not None else "expert"
+        if best == MECHANICAL or case.is_mechanical:
+            of_mechanical.append([gains[-1][one].mean() for one in ("patched", best)])
         medians = ", ".join(f"{one} {np.median(seconds[one]):.1f} s" for one in versions)
         obtained = ", ".join(_said(gains[-1], one) for one in versions[1:])
         promise = _promise(directory / "report", float(np.median(seconds["written"])))
         click.echo(f"{case.name}: {medians}; {obtained}; promised {promise}")
-    means = {one: np.mean([gain[one].mean() for gain in gains]) for one in versions[1:]}
+    shown = [*VERSIONS[1:], *([AGAIN] if again else [])]
+    means = {one: np.mean([gain[one].mean() for gain in gains]) for one in shown}
     obtained = ", ".join(f"{one} {math.exp(mean):.2f}x" for one, mean in means.items())
     click.echo(
         f"geometric mean: {obtained}; "
         f"{100 * means['patched'] / means['expert']:.0f} % of the expert's gain"
     )
+    if of_mechanical:
+        patched, best = np.mean(of_mechanical, axis=0)
+        click.echo(
+            f"of what is mechanical, in {len(of_mechanical)}: patched {math.exp(patched):.2f}x, "
+            f"expert {math.exp(best):.2f}x; {100 * patched / best:.0f} %"
+        )
 
 
 def _projects(names: Sequence[str]) -> Iterator[_Case]:
     for name in names or sorted(one.parent.name for one in PROJECTS.glob("*/expert")):
         yield _Case(
-            name, "train.py", lambda _: os.environ, partial(_project, name), partial(_expert, name)
+            name,
+            "train.py",
+            lambda _: os.environ,
+            partial(_project, name),
+            partial(_expert, name),
+            is_mechanical=name not in BY_THEIR_AUTHOR,
         )
 
 
@@ -132,12 +158,14 @@ def _scripts(names: Sequence[str], mirrors: Path, packages: Path | None) -> Iter
                 partial(environment, script, packages=packages),
                 partial(made, script, mirrors.absolute()),
                 partial(_rewritten, script),
+                partial(_rewritten, script, mechanical=True) if script.beyond is not None else None,
             )
 
 
-def _rewritten(script: PublicScript, folder: Path) -> None:
+def _rewritten(script: PublicScript, folder: Path, *, mechanical: bool = False) -> None:
     path = folder / f"{script.name}.py"
-    path.write_text(expert_version(script, path.read_text(encoding="utf-8")), encoding="utf-8")
+    text = expert_version(script, path.read_text(encoding="utf-8"), mechanical=mechanical)
+    path.write_text(text, encoding="utf-8")
 
 
 def _prepare(case: _Case, directory: Path, again: bool) -> None:
@@ -149,10 +177,12 @@ def _prepare(case: _Case, directory: Path, again: bool) -> None:
     # The first run makes what the training itself keeps.
     _run([case.script], written, case)
     patch = _patch_of(case, written, directory / "report")
-    for version in VERSIONS[1:]:
+    for version in case.versions(again=False)[1:]:
         shutil.copytree(written, directory / version)
     _apply(patch, directory / "patched")
     case.rewrite(directory / "expert")
+    if case.in_part is not None:
+        case.in_part(directory / MECHANICAL)
     if again:
         shutil.copytree(directory / "patched", directory / AGAIN)
         _apply(_patch_of(case, directory / AGAIN, directory / "report again"), directory / AGAIN)

@@ -1,15 +1,16 @@
-"""Keras optimizers whose update touches only the rows of a table that the batch looked up.
+"""Keras optimizers that pass over embedding tables less often than Keras' own.
 
 An embedding's gradient is sparse: it names the rows of the batch. Keras' own Adam makes it dense
-and passes over the whole table and both of its moments in every step. These optimizers, known in
-the field as lazy or row-wise, read, change and write the batch's rows alone, and do with every
-dense gradient exactly what Keras' own do.
+and passes over the whole table and both of its moments about ten times in every step. `FusedAdam`
+does the same in one pass. The lazy optimizers, known in the field as lazy or row-wise, read, change
+and write the batch's rows alone. All do with every dense gradient exactly what Keras' own do.
 
-For Keras 3 on TensorFlow. Each takes the arguments of Keras' optimizer of that name, and refuses
-`gradient_accumulation_steps` and `loss_scale_factor` with a ValueError. With a sparse gradient,
-whose values of the same row are added first, it changes each of its rows, gradient `g`, by the rule
-in its docstring; `t` counts all steps, not those that the row was in, and `weight_decay` reaches
-the rows of the batch alone. docs/embeddings.md says when the other results matter.
+For Keras 3 on TensorFlow. Each takes the arguments of Keras' optimizer of that name, but the lazy
+ones refuse `gradient_accumulation_steps` and `loss_scale_factor` with a ValueError. With a sparse
+gradient, whose values of the same row are added first, a lazy one changes each of its rows,
+gradient `g`, by the rule in its docstring; `t` counts all steps, not those that the row was in, and
+`weight_decay` reaches the rows of the batch alone. docs/embeddings.md says when the other results
+matter.
 """
 
 from __future__ import annotations
@@ -295,3 +296,51 @@ class LazySGD(RowWise, keras.optimizers.SGD):
         momentum = tf.cast(self.momentum, gradient.dtype)
         moved = rows.change(self.momentums[slot], lambda before: momentum * before - step)
         return step - momentum * moved if self.nesterov else -moved
+
+
+@keras.saving.register_keras_serializable(package="pipediag")
+class FusedAdam(keras.optimizers.Adam):
+    """Adam that updates a table and its moments in one pass, with the results of Keras' own.
+
+    Rows of the batch get their part of the moments first, divided by the betas, with which the
+    kernel `ResourceApplyAdam` of TensorFlow multiplies all rows. As in Keras, values of one row are
+    squared one by one. What that kernel does not know, Keras' own does: `amsgrad`, and a beta of 0.
+    """
+
+    def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:
+        if not is_sparse(gradient) or self.amsgrad or not self.beta_1 or not self.beta_2:
+            super().update_step(gradient, variable, learning_rate)
+            return
+        table, slot = _native(variable), self._get_variable_index(variable)
+        first, second = _native(self._momentums[slot]), _native(self._velocities[slot])
+        rate, beta_1, beta_2, steps = (
+            tf.cast(one, table.dtype)
+            for one in (learning_rate, self.beta_1, self.beta_2, self.iterations + 1)
+        )
+        values = tf.cast(gradient.values, table.dtype)
+        for moment, beta, added in (
+            (first, beta_1, values),
+            (second, beta_2, tf.square(values)),
+        ):
+            tf.raw_ops.ResourceScatterAdd(
+                resource=moment.handle,
+                indices=gradient.indices,
+                updates=added * ((1 - beta) / beta),
+            )
+        tf.raw_ops.ResourceApplyAdam(
+            var=table.handle,
+            m=first.handle,
+            v=second.handle,
+            beta1_power=tf.pow(beta_1, steps),
+            beta2_power=tf.pow(beta_2, steps),
+            lr=rate,
+            beta1=beta_1,
+            beta2=beta_2,
+            epsilon=tf.cast(self.epsilon, table.dtype),
+            grad=tf.zeros(table.shape, table.dtype),
+        )
+
+
+@keras.saving.register_keras_serializable(package="pipediag")
+class FusedAdamW(FusedAdam, keras.optimizers.AdamW):
+    """`FusedAdam` with decoupled weight decay, as in Keras' AdamW."""

@@ -165,11 +165,16 @@ CopyDirection = Literal[
 ]
 COPY_DIRECTIONS: tuple[CopyDirection, ...] = get_args(CopyDirection)
 
-ROW_WISE_OPTIMIZERS = {
-    "Adam": "LazyAdam",
-    "AdamW": "LazyAdamW",
-    "RMSprop": "LazyRMSprop",
-    "Adagrad": "LazyAdagrad",
-    "SGD": "LazySGD",
+ROW_WISE, FUSED = "row_wise", "fused"
+OTHER_OPTIMIZERS = {
+    ROW_WISE: {
+        "Adam": "LazyAdam",
+        "AdamW": "LazyAdamW",
+        "RMSprop": "LazyRMSprop",
+        "Adagrad": "LazyAdagrad",
+        "SGD": "LazySGD",
+    },
+    FUSED: {"Adam": "FusedAdam", "AdamW": "FusedAdamW"},
 }
-"""Keras' optimizers, and those of `pipediag.optimizers` that update rows alone by the same rule."""
+"""Values of the setting `optimizer`: Keras' optimizers, and in their place those of
+`pipediag.optimizers` that update rows alone by the same rule, or whole tables in one pass."""

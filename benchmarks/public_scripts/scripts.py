@@ -65,6 +65,11 @@ class PublicScript:
     until: int | None = None
     expert: tuple[tuple[int, int, str], ...] = ()
     """Lines from..to of the made script and what an expert puts there; to < from: before `from`."""
+    beyond: tuple[int, ...] | None = None
+    """The first lines of those of these edits that are another algorithm, another layer, or code
+    that only its author could write; None where no edit is mechanical."""
+    mechanical: tuple[tuple[int, int, str], ...] = ()
+    """What stands in their place where a part of them is mechanical."""
     truth: Truth = Truth()
 
 
@@ -146,10 +151,14 @@ def changed(script: PublicScript, text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def expert_version(script: PublicScript, text: str) -> str:
-    """Return the made script as an expert rewrote it."""
+def expert_version(script: PublicScript, text: str, *, mechanical: bool = False) -> str:
+    """Return the made script as an expert rewrote it, or with what is mechanical of that alone."""
+    edits = script.expert
+    if mechanical:
+        kept = (one for one in edits if one[0] not in (script.beyond or ()))
+        edits = (*kept, *script.mechanical)
     lines = text.split("\n")
-    for first, last, ours in sorted(script.expert, reverse=True):
+    for first, last, ours in sorted(edits, reverse=True):
         lines[first - 1 : last] = ours.split("\n") if ours else []
     return "\n".join(lines)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import libcst as cst
 
@@ -26,7 +26,7 @@ from pipediag.patching.source import (
     receiver,
 )
 from pipediag.session.recorded_loops import KerasUse
-from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
+from pipediag.vocabulary import OTHER_OPTIMIZERS, ROW_WISE, Scalar
 
 EXPERIMENTAL = ("optimization", "distribute", "slack")
 """Options before whose names TensorFlow still has `experimental_`, and a session does not."""
@@ -109,7 +109,7 @@ def _added(source: Source, last: cst.Call, lines: list[str]) -> list[Change]:
 
 _PLAIN = ("steps_per_execution", "jit_compile", "run_eagerly")
 _NOT_LAZY = ("gradient_accumulation_steps", "loss_scale_factor")
-"""Arguments of Keras' optimizers that those of `pipediag.optimizers` do not take."""
+"""Arguments of Keras' optimizers that the lazy ones of `pipediag.optimizers` do not take."""
 
 
 def compiled(
@@ -129,20 +129,23 @@ def compiled(
     changes = with_arguments(source, call, plain)
     if (wanted := settings.get("optimizer")) is not None:
         own, optimizer = keras.optimizer or "", argument(call, "optimizer")
-        if wanted != "row_wise" or own not in ROW_WISE_OPTIMIZERS or optimizer is None:
-            raise NotPatchableError("The optimizer has no row-wise form, or the call names none.")
-        if "use_ema" in keras.optimizer_settings:
+        other = OTHER_OPTIMIZERS.get(str(wanted), {}).get(own)
+        if other is None or optimizer is None:
+            raise NotPatchableError("The optimizer has no such form, or the call names none.")
+        if wanted == ROW_WISE and "use_ema" in keras.optimizer_settings:
             raise NotPatchableError("Only you know if `use_ema` can go: the trial ran without it.")
-        lazy = ROW_WISE_OPTIMIZERS[own]
-        change = _lazy(source, optimizer, own, lazy)
+        refused = _NOT_LAZY if wanted == ROW_WISE else ()
+        change = _of_other_class(source, optimizer, own, other, refused)
         last = source.last_import(change.span.start)
-        changes += [change, behind(source, last, [f"from pipediag.optimizers import {lazy}"])]
+        changes += [change, behind(source, last, [f"from pipediag.optimizers import {other}"])]
     if len(plain) + ("optimizer" in settings) != len(settings):
         raise NotPatchableError("`compile` has no such argument.")
     return changes
 
 
-def _lazy(source: Source, value: cst.BaseExpression, name: str, lazy: str) -> Change:
+def _of_other_class(
+    source: Source, value: cst.BaseExpression, name: str, other: str, refused: Sequence[str]
+) -> Change:
     if isinstance(value, cst.Name):
         given, own = value.value, not source.is_parameter(value)
         values = [one[1] for node in source.nodes if (one := assigned(node)) and one[0] == given]
@@ -150,12 +153,12 @@ def _lazy(source: Source, value: cst.BaseExpression, name: str, lazy: str) -> Ch
             raise NotPatchableError(f"`{given}` is not assigned once and used once.")
         value = values[0]
     if isinstance(value, cst.SimpleString):
-        return Change.replace(source.span(value), f"{lazy}()")
+        return Change.replace(source.span(value), f"{other}()")
     if not isinstance(value, cst.Call) or called(value) != name:
         raise NotPatchableError(f"The optimizer is not created by a call of `{name}`.")
-    if any(argument(value, refused) is not None for refused in _NOT_LAZY):
-        raise NotPatchableError(f"`{lazy}` does not take all of its arguments.")
-    return Change.replace(source.span(value.func), lazy)
+    if any(argument(value, one) is not None for one in refused):
+        raise NotPatchableError(f"`{other}` does not take all of its arguments.")
+    return Change.replace(source.span(value.func), other)
 
 
 _PYDATASETS = ("PyDataset", "Sequence")

@@ -12,7 +12,7 @@ from pipediag.patching.source import is_tuned
 from pipediag.session import edits
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Operation
-from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
+from pipediag.vocabulary import OTHER_OPTIMIZERS, ROW_WISE, Scalar
 
 EACH_SHAPE = "  # traced anew for each shape of a batch, as the step needs to know it"
 
@@ -188,13 +188,15 @@ def _model(session: Session, change: edits.SetModel) -> list[str]:
     if policy := settings.pop("dtype_policy", None):
         lines.append(f'keras.mixed_precision.set_global_policy("{policy}")')
     keras = session.keras
-    row_wise = ROW_WISE_OPTIMIZERS.get(keras.optimizer or "") if keras is not None else None
-    if settings.get("optimizer") == "row_wise" and keras is not None and row_wise is not None:
+    others = OTHER_OPTIMIZERS.get(str(wanted := settings.get("optimizer")), {})
+    other = others.get(keras.optimizer or "") if keras is not None else None
+    if keras is not None and other is not None:
         del settings["optimizer"]
-        averages = " but `use_ema`" if "use_ema" in keras.optimizer_settings else ""
+        averages = wanted == ROW_WISE and "use_ema" in keras.optimizer_settings
         lines += [
-            f"from pipediag.optimizers import {row_wise}",
-            f"model.compile({row_wise}(...), ...)  # with the arguments it had{averages}",
+            f"from pipediag.optimizers import {other}",
+            f"model.compile({other}(...), ...)  # with the arguments it had"
+            f"{' but `use_ema`' if averages else ''}",
         ]
     return [*lines, f"model.compile(..., {_arguments(settings)})"] if settings else lines
 

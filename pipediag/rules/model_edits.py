@@ -8,7 +8,7 @@ from pipediag.facts.step import keras_3, on_torch
 from pipediag.session.edits import Edit, SetModel
 from pipediag.session.model import Session
 from pipediag.session.recorded_loops import KerasUse
-from pipediag.vocabulary import ROW_WISE_OPTIMIZERS, Scalar
+from pipediag.vocabulary import FUSED, OTHER_OPTIMIZERS, ROW_WISE, Scalar
 
 STEPS_PER_CALL = 16
 PROFILE_ALONE = "A profile alone is not enough to try it on."
@@ -84,6 +84,8 @@ def in_sixteen_bits(session: Session | None, rule: str, policy: str) -> Edit | N
 
 # Optimizers that pass over whole embedding tables
 
+_BY_ROWS, _IN_ONE_PASS = OTHER_OPTIMIZERS[ROW_WISE], OTHER_OPTIMIZERS[FUSED]
+
 PLAIN_SGD = "SGD without momentum or weight decay also updates only those rows."
 _STAY = ("use_ema", "gradient_accumulation_steps")
 """Arguments that let a row-wise optimizer pass over the whole table, too."""
@@ -91,7 +93,7 @@ _STAY = ("use_ema", "gradient_accumulation_steps")
 
 def row_wise_advice(keras: KerasUse) -> str:
     """Return by what to replace the optimizer, and what else would pass over the table."""
-    row_wise = ROW_WISE_OPTIMIZERS.get(keras.optimizer or "", "LazyAdam")
+    row_wise = _BY_ROWS.get(keras.optimizer or "", "LazyAdam")
     advice = f"Compile with `pipediag.optimizers.{row_wise}`."
     if keras.optimizer != "SGD":
         advice += f" {PLAIN_SGD}"
@@ -108,10 +110,22 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
     keras = keras_3(session)
     if keras is None or no_row_wise(session) is not None:
         return None
-    row_wise = ROW_WISE_OPTIMIZERS[keras.optimizer or ""]
+    row_wise = _BY_ROWS[keras.optimizer or ""]
     without = ", without `use_ema`" if "use_ema" in keras.optimizer_settings else ""
     label = f"{row_wise} instead of {keras.optimizer}{without}"
-    return _setting(rule, label, _UNMEASURED, optimizer="row_wise")
+    return _setting(rule, label, _UNMEASURED, optimizer=ROW_WISE)
+
+
+def fused_update(session: Session, rule: str) -> Edit | None:
+    """Return the same optimizer with one pass over each table, and equal results; None where there
+    is none. XLA fuses the passes of Keras' own."""
+    keras = keras_3(session)
+    if keras is None or keras.optimizer not in _IN_ONE_PASS or no_row_wise(session) is not None:
+        return None
+    if keras.jit_compile or keras.run_eagerly or "amsgrad" in keras.optimizer_settings:
+        return None
+    label = f"{_IN_ONE_PASS[keras.optimizer]} instead of {keras.optimizer}"
+    return _setting(rule, label, None, optimizer=FUSED)
 
 
 def no_row_wise(session: Session) -> str | None:
@@ -122,7 +136,7 @@ def no_row_wise(session: Session) -> str | None:
     if keras is None:
         return "It is tried only with Keras 3, and this model uses `tf_keras`."
     accumulates = "gradient_accumulation_steps" in keras.optimizer_settings
-    if keras.optimizer not in ROW_WISE_OPTIMIZERS or accumulates:
+    if keras.optimizer not in _BY_ROWS or accumulates:
         return "`pipediag.optimizers` has no optimizer that does the same by rows."
     # Its variables may not be built yet, and then are at least the slots of tables.
     slots = sum(table.slot_bytes or 0 for table in session.embeddings)

@@ -63,6 +63,7 @@ RULES: tuple[Rule, ...] = (
     step_overhead.SMALL_BATCH,
     model_inputs.PREPROCESSING_IN_MODEL,
     model_inputs.PADDING,
+    embeddings.FUSED_EMBEDDING_UPDATE,
     embeddings.DENSE_EMBEDDING_UPDATE,
     embeddings.REGULARIZED_TABLE,
     embeddings.TABLE_COPIED_ON_LOOKUP,

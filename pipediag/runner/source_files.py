@@ -21,7 +21,7 @@ from pipediag.patching.source import NotPatchableError
 from pipediag.patching.workspace import GONE, current_file
 from pipediag.reporters.words.quantities import NO_BREAK
 from pipediag.reporters.words.run import gain
-from pipediag.session.edits import Change, Edit
+from pipediag.session.edits import Change, Edit, contradiction
 from pipediag.session.findings import Finding, LeftOut, Patch, SourceExcerpt
 from pipediag.session.model import Session
 from pipediag.session.pipeline import Pipeline
@@ -254,6 +254,15 @@ def with_rules(session: Session, rules: Collection[str]) -> Session:
         )
     chosen = [one for one in confirmed if one not in named or one.rule in rules]
     chosen += [one for one in open_ones if one.rule in rules]
+    # What was asked for goes before what contradicts it.
+    wanted = [one.edit for one in chosen if one.edit is not None and one not in named]
+    asked = [one.edit for one in named if one.edit is not None and one.rule in rules]
+    gone = [
+        one
+        for one in wanted
+        if any(contradiction((*one.changes, *each.changes), ()) for each in asked)
+    ]
+    chosen = [one for one in chosen if one.edit not in gone]
     patch = session.patch or Patch()
     own = [one.patch for one in chosen if one.patch is not None]
     files = {file.path: file for each in (patch, *own) for file in each.files}

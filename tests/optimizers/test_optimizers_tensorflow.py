@@ -195,6 +195,34 @@ def test_tables_change_by_the_published_rule_and_dense_variables_as_by_keras(
         np.testing.assert_array_equal(table[never], start(shape)[never])
 
 
+FUSED = (ADAM, CASES[1], CASES[2], Case("Adam", adam, {"beta_1": 0.0}))
+
+
+@pytest.mark.parametrize("xla", [False, True], ids=["plain", "xla"])
+@pytest.mark.parametrize("case", FUSED, ids=str)
+def test_one_pass_over_a_table_gives_what_keras_gives_also_for_repeated_rows(
+    case: Case, xla: bool
+) -> None:
+    import keras
+
+    import pipediag.optimizers as ours
+
+    dense = [start(KERNEL) * number for number in range(1, 6)]
+    pairs = zip(batches(10, 3), dense, strict=True)
+    steps = [[slices(batch, 10), gradient] for batch, gradient in pairs]
+    fused = getattr(ours, f"Fused{case.keras_name}")(learning_rate=RATE, **case.arguments)
+    after, expected = (
+        apply_all(
+            one, [keras.Variable(start((10, 3))), keras.Variable(start(KERNEL))], steps, xla=xla
+        )
+        for one in (fused, case.keras())
+    )
+    for mine, theirs in zip(after, expected, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-6)
+    again = keras.optimizers.deserialize(keras.optimizers.serialize(fused))
+    assert (type(again), again.get_config()) == (type(fused), fused.get_config())
+
+
 @pytest.mark.parametrize(
     "arguments", [{}, {"weight_decay": 0.1}, {"global_clipnorm": 1.0}], ids=str
 )

@@ -638,6 +638,14 @@ def test_a_row_wise_optimizer_keeps_its_arguments(text: str, written: str) -> No
     )
 
 
+def test_an_optimizer_with_one_pass_takes_all_arguments() -> None:
+    text = CHAINED.replace("Adam(1e-3)", "Adam(1e-3, loss_scale_factor=2.0, **settings)")
+    keras = {"optimizer_settings": {"use_ema": True}}
+    after = patched(text, ops(text), SetModel({"optimizer": "fused"}), keras=keras)
+    assert "    optimizer=FusedAdam(1e-3, loss_scale_factor=2.0, **settings),\n" in after
+    assert "from pipediag.optimizers import FusedAdam\n" in after
+
+
 def test_an_optimizer_that_averages_weights_is_left_alone() -> None:
     text = CHAINED.replace("Adam(1e-3)", "Adam(1e-3, **settings)")
     keras = {"optimizer_settings": {"use_ema": True}}

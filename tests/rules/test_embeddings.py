@@ -10,6 +10,7 @@ from pipediag.rules.embeddings import (
     COLLIDING_IDS,
     DENSE_EMBEDDING_UPDATE,
     FULL_SOFTMAX,
+    FUSED_EMBEDDING_UPDATE,
     IDS_OUTSIDE_TABLE,
     MASKED_TOKEN,
     REGULARIZED_TABLE,
@@ -69,6 +70,24 @@ test_an_update_of_a_whole_table = decides(
         "not seen": (updated({"update": None, "gradient": None}), "inconclusive"),
         "own loop": (updated(**OWN_LOOP), "fail"),
         "constraint": (updated({"constraint": "MaxNorm"}), "pass"),
+    },
+)
+
+
+FUSED = setting(optimizer="fused")
+
+
+test_an_update_in_one_pass = decides(
+    FUSED_EMBEDDING_UPDATE,
+    {
+        "Adam": (updated(), ("fail", FUSED)),
+        "AdamW": (updated(**fit("AdamW")), ("fail", FUSED)),
+        "another": (updated(**fit("RMSprop")), "pass"),
+        "small": (updated({"table_bytes": 1_000_000}), "pass"),
+        "small, but costly": (updated(COSTLY), ("fail", FUSED)),
+        "dense gradient": (updated({"gradient": "dense"}), "pass"),
+        "input first": (updated(**waits()), ("informative", FUSED)),
+        "own loop": (updated(**OWN_LOOP), "pass"),
     },
 )
 

@@ -27,7 +27,14 @@ from pipediag.session.findings import SourceExcerpt
 from pipediag.session.model import HotLine, Session
 from pipediag.session.trials import REFUSED_TOGETHER, Combined, DroppedEdit, Trial
 from tests.encoding.poisoned import CLEAN, session_content
-from tests.factories import make_finding, make_host, make_session, make_verdict
+from tests.factories import (
+    make_finding,
+    make_host,
+    make_keras,
+    make_loop,
+    make_session,
+    make_verdict,
+)
 from tests.ledgers import make_gain
 from tests.records import make_function, make_operation, make_pipeline
 
@@ -170,6 +177,32 @@ def test_what_was_left_out_for_lack_of_time_is_written_where_its_rule_is_named(
     else:
         with pytest.raises(PipediagError):
             with_rules(found, ["missing-cache"])
+
+
+def test_what_is_named_goes_before_what_contradicts_it(script: Path) -> None:
+    fused, lazy = (
+        Edit(f"embedding-update{id}", id, (SetModel({"optimizer": how}),))
+        for id, how in ((":fused", "fused"), ("", "row_wise"))
+    )
+    script.write_text("import keras\nmodel.compile('adam', 'mse')\nmodel.fit(ds)\n", "utf-8")
+    tried = tried_session(script, (fused, "confirmed"))
+    keras = make_keras(optimizer="Adam", compile_file=str(script), compile_line=2)
+    loop = make_loop(file=str(script), keras=keras)
+    rule = "embedding-update"
+    both = [
+        make_finding(rule=rule, edit=fused, trial=trial("confirmed")),
+        make_finding(
+            rule=rule,
+            edit=lazy,
+            trial=trial("confirmed"),
+            effect_on_results="changes a hyper-parameter",
+        ),
+    ]
+    dropped = [DroppedEdit(edit=lazy.id, reason="Retune it.")]
+    alone = Combined(speedup=2.1, ci95=(1.9, 2.3), findings=[fused.id], dropped=dropped)
+    found = with_patches(tried.but(findings=both, combined=alone, loops=[loop]), LATER)
+    assert found.patch.edits == [fused.id]
+    assert with_rules(found, [rule]).patch.edits == [lazy.id]
 
 
 def test_what_was_tried_on_top_of_others_is_written_with_them_alone(script: Path) -> None:

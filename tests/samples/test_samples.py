@@ -12,7 +12,7 @@ from benchmarks.runs import analyze
 from .expectation import Expectation, all_expectations, discrepancies
 
 ALL = "PIPEDIAG_ALL_SAMPLES"
-"""Set by `make test-samples`: all of them take ten minutes, and `make test` has twelve."""
+"""Set by `make test-samples`, and by `.ci/run`: all of them take 17 minutes on two cores."""
 
 
 def mark(expected: Expectation) -> list[pytest.MarkDecorator]:

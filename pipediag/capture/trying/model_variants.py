@@ -19,7 +19,7 @@ from pipediag.capture.replay.changes import ANY_LENGTH
 from pipediag.capture.runtime import Settings
 from pipediag.session.edits import ANEW, RESULTS_DIFFER
 from pipediag.session.recorded_loops import InputLayer
-from pipediag.vocabulary import ROW_WISE_OPTIMIZERS
+from pipediag.vocabulary import OTHER_OPTIMIZERS, ROW_WISE
 
 _STEPS, _POLICY, _OPTIMIZER = "steps_per_execution", "dtype_policy", "optimizer"
 _NAMES = ("jit_compile", "run_eagerly", _STEPS)
@@ -54,7 +54,8 @@ class ModelVariants:
         self._undo = ExitStack()
         """Makes the model the user's again."""
         self._functions: dict[frozenset[Any], Any] = {}
-        self._row_wise: Any = None
+        self._optimizers: dict[str, Any] = {}
+        """Optimizers that were made in place of the model's, by the values of their setting."""
 
     def check(self, settings: Settings) -> None:
         if settings and self._compiled is None:
@@ -144,8 +145,10 @@ class ModelVariants:
             use_policy(model, wanted[_POLICY], undo)
         if _OPTIMIZER in wanted:
             undo.callback(setattr, model, "optimizer", model.optimizer)
-            self._row_wise = self._row_wise or _row_wise(model)
-            model.optimizer = self._row_wise
+            kind = wanted[_OPTIMIZER]
+            if kind not in self._optimizers:
+                self._optimizers[kind] = _other_optimizer(model, kind)
+            model.optimizer = self._optimizers[kind]
         if ANY_LENGTH in wanted:
             _take_any_length(model, undo)
         key = frozenset(wanted.items())
@@ -248,17 +251,21 @@ def _take_any_length(model: Any, undo: ExitStack) -> None:
             own[_SPEC] = None
 
 
-def _row_wise(model: Any) -> Any:
+def _other_optimizer(model: Any, how: str) -> Any:
     """Make an optimizer with variables of its own, which goes on from the moments that there
     are."""
     own = model.optimizer
     # Found as the script would find it, so that it is what the script can have.
     ours = importlib.import_module("pipediag.optimizers")
-    kind = getattr(ours, ROW_WISE_OPTIMIZERS[type(own).__name__])
-    # Averages of the weights pass over the whole table, whatever updates it.
-    other = kind.from_config({**own.get_config(), "name": "pipediag_row_wise", "use_ema": False})
+    kind = getattr(ours, OTHER_OPTIMIZERS[how][type(own).__name__])
+    config = {**own.get_config(), "name": f"pipediag_{how}"}
+    averages: list[Any] = []
+    if how == ROW_WISE:
+        # Averages of the weights pass over the whole table, whatever updates it.
+        config["use_ema"] = False
+        averages = getattr(own, "_model_variables_moving_average", None) or []
+    other = kind.from_config(config)
     other.build(model.trainable_variables)
-    averages = getattr(own, "_model_variables_moving_average", None) or []
     left_out = {id(one) for one in averages}
     theirs = [one for one in own.variables if id(one) not in left_out]
     for mine, value in zip(other.variables, theirs, strict=True):

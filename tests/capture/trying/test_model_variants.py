@@ -284,6 +284,7 @@ def told(name, optimizer, settings, **options):
         "saved": saved, "saved after": checkpointed(model)}))
 
 told("averaged", optimizers.Adam(use_ema=True), {"optimizer": "row_wise"})
+told("averaged, fused", optimizers.Adam(use_ema=True), {"optimizer": "fused"})
 told("decayed", optimizers.SGD(weight_decay=0.1), {"optimizer": "row_wise"})
 told("norm of all", optimizers.Adam(global_clipnorm=1.0), {"optimizer": "row_wise"})
 
@@ -346,6 +347,15 @@ def test_a_trial_leaves_nothing_that_passes_over_the_table(
     assert model["during"] == {"gradient": "sparse", "whole": False, "operations": []}
     assert model["after"] == model["before"]
     assert model["own"]
+
+
+@pytest.mark.tensorflow
+def test_a_trial_with_one_pass_over_the_table_leaves_the_models_own_optimizer(
+    models: dict[str, dict[str, Any]],
+) -> None:
+    model = models["averaged, fused"]
+    assert (model["failed"], model["own"]) == ([], True)
+    assert model["after"] == model["before"] != model["during"]
 
 
 @pytest.mark.tensorflow
