@@ -48,6 +48,7 @@ class Timed:
         self.predictions: list[Prediction] = []
         self.loop: Any = SimpleNamespace(
             record=Mock(id="loop_0", step_functions=["train.py:3 step"]),
+            last_ns=0,
             trains=True,
             interruption=None,
         )

@@ -68,6 +68,7 @@ def test_a_pair_for_a_prediction_in_a_step_is_no_time_of_that_step(
     interruption: object, of_step: int
 ) -> None:
     last = Mock(stage=Stage.OWN)
+    last.loop.last_ns = 0
     last.loop.interruption = interruption
     predictions, steps = list[Prediction](), Mock(last_here=last)
     calls, rows = PairedCalls(predictions, Mock(), steps), np.ones((4, 2))

@@ -90,7 +90,7 @@ SCRIPT = """
     predictions = []
     loop = Mock(id="loop_1", last_ns=0, set_aside_ns=0)
     last = Mock(stage=Stage.OWN)
-    last.loop = Mock(record=loop, trains=False, interruption=None)
+    last.loop = Mock(record=loop, trains=False, interruption=None, last_ns=0)
     calls = PairedCalls(predictions, Mock(), Mock(last_here=last))
     calls.install(keras.Model, Guard(print))
 
