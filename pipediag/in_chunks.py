@@ -65,6 +65,14 @@ def rows_where(predicate):
     return kept
 
 
+def length_of(dataset):
+    """Make a function for `apply` that gives another dataset this one's length, if it is known."""
+    length = int(dataset.cardinality())
+    if length < 0:
+        return lambda changed: changed
+    return tf.data.experimental.assert_cardinality(length)
+
+
 def cut_padding(features, *others, lengths=8, together=True):
     """Cut rows of ids that are padded with zeros to the longest row of their batch.
 

@@ -2,8 +2,9 @@
 
 An embedding's gradient is sparse: it names the rows of the batch. Keras' own Adam makes it dense
 and passes over the whole table and both of its moments about ten times in every step. `FusedAdam`
-does the same in one pass. The lazy optimizers, known in the field as lazy or row-wise, read, change
-and write the batch's rows alone. All do with every dense gradient exactly what Keras' own do.
+does the same in three or four passes. The lazy optimizers, known in the field as lazy or row-wise,
+read, change and write the batch's rows alone. All do with every dense gradient exactly what Keras'
+own do.
 
 For Keras 3 on TensorFlow. Each takes the arguments of Keras' optimizer of that name, but the lazy
 ones refuse `gradient_accumulation_steps` and `loss_scale_factor` with a ValueError. With a sparse
@@ -300,11 +301,12 @@ class LazySGD(RowWise, keras.optimizers.SGD):
 
 @keras.saving.register_keras_serializable(package="pipediag")
 class FusedAdam(keras.optimizers.Adam):
-    """Adam that updates a table and its moments in one pass, with the results of Keras' own.
+    """Adam that updates a table and its moments in one kernel, with the results of Keras' own.
 
     Rows of the batch get their part of the moments first, divided by the betas, with which the
     kernel `ResourceApplyAdam` of TensorFlow multiplies all rows. As in Keras, values of one row are
-    squared one by one. What that kernel does not know, Keras' own does: `amsgrad`, and a beta of 0.
+    squared one by one. Before the kernel, TensorFlow copies each moment that rows were written to.
+    What the kernel does not know, Keras' own does: `amsgrad`, and a beta of 0.
     """
 
     def update_step(self, gradient: Any, variable: Variable, learning_rate: Any) -> None:

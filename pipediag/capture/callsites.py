@@ -318,29 +318,39 @@ def is_in_a_loop(code: CodeType, at: int) -> bool:
 
 
 Stacked = list[tuple[CodeType, int]]
-"""Code and instruction of the script's own frames, the outermost first."""
+"""Code and line of the script's own frames, the outermost first."""
 
 
 def users_stack() -> Stacked:
     """Return the frames of the script's own code that run now."""
-    found = [(one.f_code, one.f_lasti) for one in frames() if is_users(one.f_code.co_filename)]
+    found = [(one.f_code, one.f_lineno) for one in frames() if is_users(one.f_code.co_filename)]
     return found[::-1]
 
 
+@lru_cache(maxsize=64)
+def _loops_of(file: str) -> list[tuple[int, int]] | None:
+    """Return the first and the last line of each loop of a file; None where it can't be read."""
+    tree = parsed(file)
+    if tree is None:
+        return None
+    loops = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp)
+    found = (one for one in ast.walk(tree) if isinstance(one, (*loops, ast.GeneratorExp)))
+    return [(one.lineno, one.end_lineno or one.lineno) for one in found]
+
+
 def may_come_back(stack: Stacked, here: Stacked) -> bool:
-    """Return True if a loop that was running at the one moment still runs at the other: a frame
-    that is in both jumps back over both of its instructions."""
-    for (code, at), (other, at_other) in zip(stack, here, strict=False):
+    """Return True if a loop that was running at the one moment may still run at the other: a frame
+    that is in both has it around both of its lines."""
+    for (code, line), (other, line_here) in zip(stack, here, strict=False):
         if code is not other:
             break
-        first, last = sorted((at, at_other))
-        jumps = (one for one in get_instructions(code) if "JUMP" in one.opname)
-        if any(
-            isinstance(one.argval, int) and one.argval <= first and last < one.offset
-            for one in jumps
+        loops = _loops_of(code.co_filename)
+        first, last = sorted((line, line_here))
+        if loops is None or any(
+            begin <= first and last <= end and begin >= code.co_firstlineno for begin, end in loops
         ):
             return True
-        if at != at_other:
+        if line != line_here:
             break  # frames further in are those of other calls
     return False
 

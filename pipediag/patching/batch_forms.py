@@ -113,11 +113,13 @@ def in_batches(
         if called(other) == "filter":
             added = (one for one in _filtering_rows(where, other) if one not in changes[where.path])
             changes[where.path] += added
-        changes[where.path] += _around(where, other, before, after, has_length=has_length)
+        around = _around(where, other, before, after, has_length=has_length)
+        changes[where.path] += [one for one in around if one not in changes[where.path]]
     first, last = given.get("first", True), given.get("last", True)
-    changes[source.path] += _around(
+    around = _around(
         source, call, before if first else "", after if last else "", has_length=has_length
     )
+    changes[source.path] += [one for one in around if one not in changes[source.path]]
     return changes
 
 
@@ -147,10 +149,10 @@ def _around(
     named = list[Change]()
     if has_length:
         name = above.value if isinstance(above, cst.Name) else source.free_name("rows")
-        asserted = f"{source.needed_tensorflow()}.data.experimental.assert_cardinality"
-        after += f".apply({asserted}(len({name})))"
+        helper, named = defined(source, "length_of", source.span(call).start)
+        after += f".apply({helper}({name}))"
         if not isinstance(above, cst.Name):
-            named = [Change.insert(source.span(above).start, f"({name} := ")]
+            named = [*named, Change.insert(source.span(above).start, f"({name} := ")]
             before = f"){before}"
     if isinstance(above, cst.Call) and b"\n" in source.data[ends:begins]:
         pairs = [(above, before), (call, after)]

@@ -303,9 +303,14 @@ def uses(files: Sequence[Source], source: Source, function: cst.FunctionDef) -> 
 
 def _is_left_out(where: Source, node: cst.CSTNode) -> bool:
     """Return True for code that runs only where its file is the script: another one is."""
-    blocks = (one for one in where.ancestors(node) if isinstance(one, cst.If))
-    tests = (where.code(one.test) for one in blocks) if where.is_imported else ()
-    return any("__name__" in test and "__main__" in test for test in tests)
+    within: cst.CSTNode = node
+    for above in where.ancestors(node) if where.is_imported else ():
+        if isinstance(above, cst.If) and within is above.body:
+            words = where.code(above.test).replace("'", '"').split()
+            if words in (["__name__", "==", '"__main__"'], ['"__main__"', "==", "__name__"]):
+                return True
+        within = above
+    return False
 
 
 def uses_in(where: Source, source: Source, function: cst.FunctionDef) -> list[cst.CSTNode]:

@@ -21,6 +21,7 @@ from pipediag.facts.pipeline import (
     following_batch,
     measured_at,
     only_looks_up,
+    operations,
     place_name,
     upstream,
     uses,
@@ -252,7 +253,9 @@ def _in_batches(session: Session, ops: list[Operation]) -> list[Replace]:
 def _or_before_cache(session: Session, edit: Edit, moved: list[Operation]) -> Edit:
     """Return the edit with batches of their own for the maps, where a cache right behind them is to
     be tried: behind the batch of the pipeline, it would keep the batches of the first epoch."""
-    follows = place_of_cache(session) == moved[-1].id
+    batch, shuffles = following_batch(session, moved[0]), operations(session, "shuffle")
+    follows = place_of_cache(session) == moved[-1].id and bool(shuffles)
+    follows = follows and batch is not None and batch.kind == "batch"
     has_length = (moved[0].cardinality or -1) >= 0
     if not follows or not _can_be_apart(session, moved[0]) or (has_length and len(moved) > 1):
         return edit

@@ -17,7 +17,7 @@ NO_MODEL_EDIT = (
     "This is your own training loop, or the model is already compiled this way: there is no Keras "
     "setting left to try."
 )
-NO_MEMORY = "A trial needs a second set of these variables, and there is not enough memory for it."
+NO_MEMORY = "A trial needs other sets of these variables, and there is not enough memory for them."
 _UNMEASURED = "The trial does not measure how well the model then learns."
 SCALES_THE_LOSS = "LossScaleOptimizer"
 """The wrapper that Keras puts around an optimizer under `mixed_float16`."""
@@ -116,16 +116,19 @@ def row_wise_update(session: Session, rule: str) -> Edit | None:
     return _setting(rule, label, _UNMEASURED, optimizer=ROW_WISE)
 
 
+_NEEDS_PIPEDIAG = "The training, and what loads its saved optimizer, then import pipediag."
+
+
 def fused_update(session: Session, rule: str) -> Edit | None:
-    """Return the same optimizer with one pass over each table, and equal results; None where there
-    is none. XLA fuses the passes of Keras' own."""
+    """Return the same optimizer with fewer passes over each table, and equal results; None where
+    there is none. XLA fuses the passes of Keras' own."""
     keras = keras_3(session)
     if keras is None or keras.optimizer not in _IN_ONE_PASS or no_row_wise(session) is not None:
         return None
     if keras.jit_compile or keras.run_eagerly or "amsgrad" in keras.optimizer_settings:
         return None
     label = f"{_IN_ONE_PASS[keras.optimizer]} instead of {keras.optimizer}"
-    return _setting(rule, label, None, optimizer=FUSED)
+    return _setting(rule, label, _NEEDS_PIPEDIAG, optimizer=FUSED)
 
 
 def no_row_wise(session: Session) -> str | None:
@@ -140,6 +143,7 @@ def no_row_wise(session: Session) -> str | None:
         return "`pipediag.optimizers` has no optimizer that does the same by rows."
     # Its variables may not be built yet, and then are at least the slots of tables.
     slots = sum(table.slot_bytes or 0 for table in session.embeddings)
-    if max(keras.optimizer_bytes or 0, slots) > SLOTS_TWICE * available_bytes(session):
+    sets = 1 + (keras.optimizer in _IN_ONE_PASS)
+    if sets * max(keras.optimizer_bytes or 0, slots) > SLOTS_TWICE * available_bytes(session):
         return NO_MEMORY
     return None

@@ -48,7 +48,7 @@ from pipediag.session.findings import Finding, Verdict, without_its_first
 from pipediag.session.ledger import Run
 from pipediag.session.messages import ChildResult, RunSettings
 from pipediag.session.model import OtherProcesses, Script, Session
-from pipediag.session.recording import Recording
+from pipediag.session.recording import Prediction, Recording
 from pipediag.session.store import read_recording, read_timeline, save_session
 from pipediag.session.timeline import HostTrack
 from pipediag.session.trials import NO_BUDGET, Trial, TrialRun
@@ -166,10 +166,22 @@ def _sections_of(
         "embeddings_missing": None if loop is None else loop.tables_missing,
         "loops": loop_rows(recording, run, loop),
         "host_samples": host_samples(host, recording.windows, recording.started_ns, cores),
-        "predictions": recording.predictions,
+        "predictions": _settled(recording),
         "other_uses": recording.other_uses,
         "notes": notes,
     }
+
+
+def _settled(recording: Recording) -> list[Prediction]:
+    """Return the calls, as after the training where no training loop made a step since the first of
+    them."""
+    last_ns = max(
+        (one.last_ns or 0 for one in recording.loops if one.role == "training"), default=0
+    )
+    return [
+        replace(one, after_training=one.after_training and one.began_ns > last_ns)
+        for one in recording.predictions
+    ]
 
 
 EVALUATION_OVER = "Its evaluation data was gone, or no time was left, when its turn came."

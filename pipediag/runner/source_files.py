@@ -234,6 +234,14 @@ def suggested(session: Session) -> list[Finding]:
     ]
 
 
+def _replaces(finding: Finding, others: Collection[Finding]) -> bool:
+    """Return True if a finding's edit can't be made together with one of the others' edits."""
+    edit, edits = finding.edit, [one.edit for one in others if one.edit is not None]
+    return edit is not None and any(
+        one != edit and contradiction((*one.changes, *edit.changes), ()) for one in edits
+    )
+
+
 def with_rules(session: Session, rules: Collection[str]) -> Session:
     """Return the session whose patch holds the edits of these rules as well.
 
@@ -245,7 +253,9 @@ def with_rules(session: Session, rules: Collection[str]) -> Session:
     named, confirmed = left_to_name(session), confirmed_findings(session)
     confirmed += [one for one in named if one not in confirmed]
     known = {one.rule for one in confirmed}
-    open_ones = [one for one in suggested(session) if one.rule not in known]
+    open_ones = [
+        one for one in suggested(session) if one.rule not in known or _replaces(one, confirmed)
+    ]
     if unknown := sorted(set(rules) - known - {one.rule for one in open_ones}):
         possible = ", ".join(dict.fromkeys(one.rule for one in (*confirmed, *open_ones))) or "none"
         raise PipediagError(
@@ -255,14 +265,8 @@ def with_rules(session: Session, rules: Collection[str]) -> Session:
     chosen = [one for one in confirmed if one not in named or one.rule in rules]
     chosen += [one for one in open_ones if one.rule in rules]
     # What was asked for goes before what contradicts it.
-    wanted = [one.edit for one in chosen if one.edit is not None and one not in named]
-    asked = [one.edit for one in named if one.edit is not None and one.rule in rules]
-    gone = [
-        one
-        for one in wanted
-        if any(contradiction((*one.changes, *each.changes), ()) for each in asked)
-    ]
-    chosen = [one for one in chosen if one.edit not in gone]
+    asked = [one for one in (*named, *open_ones) if one in chosen and one.rule in known]
+    chosen = [one for one in chosen if one in asked or not _replaces(one, asked)]
     patch = session.patch or Patch()
     own = [one.patch for one in chosen if one.patch is not None]
     files = {file.path: file for each in (patch, *own) for file in each.files}

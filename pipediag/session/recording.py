@@ -34,8 +34,10 @@ class Prediction(TimedPairs):
     """True if the line calls another one in each epoch."""
     loop_id: str | None = None
     """The loop whose batch it is then called on; None between its epochs, and after a training."""
+    began_ns: int = 0
+    """Time of its first call."""
     after_training: bool = False
-    """True if no step was trained since its first call."""
+    """True if that was in no `fit`, and no step was trained since."""
 
 
 @dataclass

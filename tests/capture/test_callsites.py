@@ -246,8 +246,10 @@ def test_a_loop_is_over_where_no_loop_of_the_script_leads_back_to_its_step(
     def mark(name: str) -> None:
         stacks[name] = [one for one in users_stack() if one[0].co_filename == str(script)]
 
+    script.write_text(LOOPS.format(call=call), encoding="utf-8")
+
     def in_script() -> None:
-        exec(compile(LOOPS.format(call=call), str(script), "exec"), {"mark": mark})
+        exec(compile(script.read_text("utf-8"), str(script), "exec"), {"mark": mark})
 
     thread = threading.Thread(target=in_script)
     thread.start()

@@ -428,19 +428,16 @@ def test_what_gets_batches_is_a_datasets_own_call(old: str, new: str, written: s
     [
         (
             "ds = ds.map(parse)\n",
-            "ds = ds.batch(64).map(parse).unbatch().apply("
-            "tf.data.experimental.assert_cardinality(len(ds)))\n",
+            "ds = ds.batch(64).map(parse).unbatch().apply(length_of(ds))\n",
         ),
         (
             "ds = read(files).map(parse)\n",
-            "ds = (rows := read(files)).batch(64).map(parse).unbatch().apply("
-            "tf.data.experimental.assert_cardinality(len(rows)))\n",
+            "ds = (rows := read(files)).batch(64).map(parse).unbatch().apply(length_of(rows))\n",
         ),
         (
             "ds = (\n    read(files)\n    .map(parse)\n)\n",
             "ds = (\n    (rows := read(files)\n    ).batch(64)\n    .map(parse)\n"
-            "    .unbatch().apply("
-            "tf.data.experimental.assert_cardinality(len(rows)))\n)\n",
+            "    .unbatch().apply(length_of(rows))\n)\n",
         ),
     ],
 )

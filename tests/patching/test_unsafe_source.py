@@ -335,6 +335,7 @@ TRAINS = "from model import build\nmodel = build()\nmodel.fit(ds)\n"
         (BUILDER, TRAINS + "other = build()\n", False),
         (BUILDER + "\nbuild()\n", TRAINS, False),
         (BUILDER + "\nif __name__ == '__main__':\n    build()\n", TRAINS, True),
+        (BUILDER + "\nif __name__ != '__main__':\n    build()\n", TRAINS, False),
         (BUILDER.replace("def build", "def compile"), TRAINS, False),
     ],
 )

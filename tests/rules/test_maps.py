@@ -154,15 +154,16 @@ def before_cache(finding: Finding) -> tuple[Any, ...]:
 
 
 def test_a_map_gets_batches_of_its_own_before_a_cache_that_is_to_follow_it() -> None:
-    several = replace(cheap(), id="more", line=13)
-    assert before_cache(only(PER_ELEMENT_MAP, rows(cheap()))) == ALONE
-    once = rows(cheap(), loops=[make_loop(keras=make_keras(epochs=1))])
+    several, mixed = replace(cheap(), id="more", line=13), make_operation("shuffle", "shuffle")
+    assert before_cache(only(PER_ELEMENT_MAP, rows(mixed, cheap()))) == ALONE
+    assert before_cache(only(PER_ELEMENT_MAP, rows(cheap()))) == ()  # batches may be kept
+    once = rows(mixed, cheap(), loops=[make_loop(keras=make_keras(epochs=1))])
     assert before_cache(only(PER_ELEMENT_MAP, once)) == ()
-    both = run(PER_ELEMENT_MAP, rows(cheap(), several))[0]
+    both = run(PER_ELEMENT_MAP, rows(mixed, cheap(), several))[0]
     assert before_cache(both) == in_batches("map", "more")
-    held = run(PER_ELEMENT_MAP, rows(replace(cheap(), cardinality=900), several))[0]
+    held = run(PER_ELEMENT_MAP, rows(mixed, replace(cheap(), cardinality=900), several))[0]
     assert before_cache(held) == ()  # the length of several is not kept
-    vectorized = only(PER_ELEMENT_MAP, rows(cheap({"MatMul": 1, "Mul": 1})))
+    vectorized = only(PER_ELEMENT_MAP, rows(mixed, cheap({"MatMul": 1, "Mul": 1})))
     assert (changes(vectorized), before_cache(vectorized)) == (VECTORIZED, ())
 
 

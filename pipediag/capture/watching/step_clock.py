@@ -177,11 +177,11 @@ class StepClock:
             except Exception as error:  # an object of the script's may answer with anything
                 let_pass(error)
         self.streak.settle()
+        if consumer.loop.interruption is not None or record.steps < _FIRST_STEPS:
+            consumer.loop.fed_at = users_stack()
         # There is no wait: Python's work to get the batch is a part of the step.
         self._boundary(consumer, time.monotonic_ns(), 0)
         consumer.batches += 1
-        if record.steps <= _FIRST_STEPS:
-            consumer.loop.fed_at = users_stack()
 
     def leave_fed_loop(self) -> None:
         """End the steps that Python fed, if the script has left the loops that held them: there is
@@ -193,9 +193,13 @@ class StepClock:
         if not last.loop.trains or now_ns - self._looked_ns < _LOOK_EVERY_NS:
             return
         self._looked_ns = now_ns
-        if not may_come_back(last.loop.fed_at, users_stack()):
-            self.streak.settle()
-            self._interrupt(thread)
+        if may_come_back(last.loop.fed_at, users_stack()):
+            return
+        self.streak.settle()
+        record = last.loop.record
+        step_ns = record.elapsed_ns // max(1, record.steps)
+        self._interrupt(thread, at_ns=min(now_ns, last.loop.last_ns + step_ns))
+        thread.calls_nothing_more(last.loop)
 
     def eager_step(self) -> None:
         """Note that the script applies gradients outside of any compiled function."""

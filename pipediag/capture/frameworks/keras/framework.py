@@ -15,7 +15,7 @@ from typing import Any
 
 from pipediag.capture.callsites import call_site, defined_at, unwrap
 from pipediag.capture.frameworks.keras import facts
-from pipediag.capture.frameworks.keras.paired_calls import PairedCalls
+from pipediag.capture.frameworks.keras.paired_calls import PairedCalls, see_ends_of_loops
 from pipediag.capture.guard import Guard, nothing
 from pipediag.capture.measuring.sampling import CALLBACK_CLOCK
 from pipediag.capture.recorder import version_of
@@ -155,8 +155,12 @@ class Keras:
         self._on_models(module)
 
     def _on_models(self, module: Any) -> None:
-        if self._paired is not None and _backend() in (None, "tensorflow"):
+        if _backend() not in (None, "tensorflow"):
+            return
+        if self._paired is not None:
             self._paired.install(module.Model, self._guard)
+        else:
+            see_ends_of_loops(module.Model, self._guard, self._steps)
 
     def _on_metrics(self, module: Any) -> None:
         if self._paired is not None and _backend() in (None, "tensorflow"):

@@ -73,8 +73,6 @@ class PairedCalls:
     _timeline: Timeline
     _steps: StepClock
     _found: dict[tuple[str, str, int], Prediction] = field(default_factory=dict)
-    _began_ns: dict[tuple[str, str, int], int] = field(default_factory=dict)
-    """The times of their first calls."""
     _compiled: dict[tuple[str, int, str | None], Any] = field(default_factory=dict)
     _first_layers: dict[CodeType, _Place] = field(default_factory=dict)
     """Places at which methods call their first layer."""
@@ -127,7 +125,8 @@ class PairedCalls:
         called = guard.entry(
             "timing a model as a `tf.function`", partial(self._layer_called, model_class)
         )
-        self._hook(owner, "__call__", guard, called, self._evaluates)
+        wanted = guard.entry("seeing the end of a loop", self._evaluates)
+        self._hook(owner, "__call__", guard, called, wanted)
 
     def install_metrics(self, metric_class: type, guard: Guard) -> None:
         """Time the methods of Keras' own metrics, whose classes are hooked as metrics are made."""
@@ -295,13 +294,18 @@ class PairedCalls:
         place, loop_id = (what, site.file, site.line), loop.id if loop is not None else None
         found = self._found.get(place)
         if found is None:
-            found = self._found[place] = Prediction(site.file, site.line, 0, loop_id=loop_id)
-            self._began_ns[place] = time.monotonic_ns()
+            found = self._found[place] = Prediction(
+                site.file,
+                site.line,
+                0,
+                loop_id=loop_id,
+                began_ns=time.monotonic_ns(),
+                after_training=loop is None and not self._timeline.in_a_call,
+            )
         of_trial = last is not None and last.loop.trains and last.stage is not Stage.OWN
         if of_trial or found.loop_id != loop_id:
             return None  # no step of the loop of which it is to be told what it takes
         found.calls += 1
-        found.after_training = last is not None and last.loop.last_ns < self._began_ns[place]
         if found.lacking or not _SEEN < found.calls <= _SEEN + _PAIRS:
             return found
         if found.calls == _SEEN + 1:
@@ -342,6 +346,17 @@ class PairedCalls:
                     # The step that evaluates did not take this time.
                     loop.last_ns += ended_ns - began_ns
                     loop.set_aside_ns += ended_ns - began_ns
+
+
+def see_ends_of_loops(model_class: type, guard: Guard, steps: StepClock) -> None:
+    """Have the steps end that Python fed once layers are called behind their loop."""
+    owner = next(one for one in model_class.__mro__ if "__call__" in vars(one))
+
+    def called(*_: Any, **__: Any) -> None:
+        if _runs_eagerly():
+            steps.leave_fed_loop()
+
+    guard.tell_before(owner, "__call__", "seeing the end of a loop", called)
 
 
 def _traces_of_predict(model: Any) -> int:
