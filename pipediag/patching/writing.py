@@ -429,6 +429,11 @@ def _last(workspace: Workspace) -> Operation:
 def _compile(workspace: Workspace, change: edits.SetModel) -> None:
     source, call = workspace.compile_call()
     workspace.change(source, compiled(source, call, workspace.keras(), change.settings))
+    if "optimizer" in change.settings:
+        workspace.notes.append(
+            "The script then imports `pipediag.optimizers`, and so must what loads a model that it "
+            "saves with its optimizer."
+        )
 
 
 def _in_file(write_one: Callable[[Source, Any], list[Change]]) -> Callable[[Workspace, Any], None]:

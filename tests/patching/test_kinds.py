@@ -638,7 +638,8 @@ def test_a_row_wise_optimizer_keeps_its_arguments(text: str, written: str) -> No
 def test_an_optimizer_with_one_pass_takes_all_arguments() -> None:
     text = CHAINED.replace("Adam(1e-3)", "Adam(1e-3, loss_scale_factor=2.0, **settings)")
     keras = {"optimizer_settings": {"use_ema": True}}
-    after = patched(text, ops(text), SetModel({"optimizer": "fused"}), keras=keras)
+    found, after = patch(text, ops(text), SetModel({"optimizer": "fused"}), keras=keras)
+    assert any("`pipediag.optimizers`" in note for note in found.shared)
     assert "    optimizer=FusedAdam(1e-3, loss_scale_factor=2.0, **settings),\n" in after
     assert "from pipediag.optimizers import FusedAdam\n" in after
 
