@@ -333,8 +333,9 @@ def _loops_of(file: str) -> list[tuple[int, int]] | None:
     tree = parsed(file)
     if tree is None:
         return None
-    loops = (ast.For, ast.AsyncFor, ast.While, ast.ListComp, ast.SetComp, ast.DictComp)
-    found = (one for one in ast.walk(tree) if isinstance(one, (*loops, ast.GeneratorExp)))
+    loops = ast.For | ast.AsyncFor | ast.While
+    loops |= ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+    found = (one for one in ast.walk(tree) if isinstance(one, loops))
     return [(one.lineno, one.end_lineno or one.lineno) for one in found]
 
 

@@ -245,8 +245,9 @@ def _replaces(finding: Finding, others: Collection[Finding]) -> bool:
 def with_rules(session: Session, rules: Collection[str]) -> Session:
     """Return the session whose patch holds the edits of these rules as well.
 
-    An edit that no trial has decided counts only where its rule has no confirmed one. Raises
-    PipediagError: a rule has no edit that may be written, or a file is not what was measured.
+    An edit that no trial has decided counts only where its rule has no confirmed one, or where it
+    stands for a decision of the user's that the confirmed one does without. Raises PipediagError: a
+    rule has no edit that may be written, or a file is not what was measured.
     """
     if not rules:
         return session
@@ -254,7 +255,10 @@ def with_rules(session: Session, rules: Collection[str]) -> Session:
     confirmed += [one for one in named if one not in confirmed]
     known = {one.rule for one in confirmed}
     open_ones = [
-        one for one in suggested(session) if one.rule not in known or _replaces(one, confirmed)
+        one
+        for one in suggested(session)
+        if one.rule not in known
+        or (one.effect_on_results == "changes a hyper-parameter" and _replaces(one, confirmed))
     ]
     if unknown := sorted(set(rules) - known - {one.rule for one in open_ones}):
         possible = ", ".join(dict.fromkeys(one.rule for one in (*confirmed, *open_ones))) or "none"

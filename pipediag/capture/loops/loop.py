@@ -84,7 +84,7 @@ class Loop:
     come_from: tuple[tuple[str, int], ...] = ()
     """Places of the script's calls on the stack when its first iterator was made."""
     fed_at: Stacked = field(default_factory=list)
-    """The script's frames at one of its first steps, where Python feeds them."""
+    """The script's frames at a step that began the loop, or went on with it, if Python feeds it."""
     shares_rounds: bool = False
     """True if it has a part of the planned rounds of its line, and other loops have the rest."""
     saw_undisturbed_end: bool = False
